@@ -13,7 +13,10 @@ from tl_dpnp.kernels.llvm import I32, constant, lanes, vector_of
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.scalars import BF16, F16, ScalarType
 
-__all__ = ["NARROW", "bf16_from_f32", "f32_from_bf16", "from_double", "narrowed", "rounded", "widened"]
+__all__ = [
+    "NARROW", "bf16_from_f32", "f32_from_bf16", "from_double", "narrowed", "rounded", "tf32_from_f32",
+    "widened",
+]
 
 #: The types that are computed in f32.
 NARROW = (F16, BF16)
@@ -23,6 +26,8 @@ _I16 = ir.IntType(16)
 #: Half a unit in the last place of bf16, less one: with the last bit kept added, ties go to even.
 _HALF_UNIT = 0x7FFF
 _QUIET_NAN = 0x40
+#: Bits of an f32 that tf32 drops, and those of its exponent.
+_TF32_DROPPED, _EXPONENT = 13, 0x7F800000
 
 
 def f32_from_bf16(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
@@ -43,6 +48,16 @@ def bf16_from_f32(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
     is_nan = builder.fcmp_unordered("uno", value, value)
     word = builder.select(is_nan, quiet, rounded)
     return builder.trunc(builder.lshr(word, sixteen), vector_of(_I16, width))
+
+
+def tf32_from_f32(builder: ir.IRBuilder, word: ir.Value) -> ir.Value:
+    """Return the bits of an f32 rounded to the nearest tf32, ties to even; what is not finite stays as it is."""
+    last = builder.and_(builder.lshr(word, constant(I32, _TF32_DROPPED)), constant(I32, 1))
+    half = builder.add(last, constant(I32, (1 << (_TF32_DROPPED - 1)) - 1))
+    rounded = builder.and_(builder.add(word, half), constant(I32, -1 << _TF32_DROPPED))
+    exponent = constant(I32, _EXPONENT)
+    is_finite = builder.icmp_unsigned("!=", builder.and_(word, exponent), exponent)
+    return builder.select(is_finite, rounded, word)
 
 
 def widened(builder: ir.IRBuilder, scalar: ScalarType, stored: ir.Value) -> ir.Value:

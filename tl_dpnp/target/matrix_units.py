@@ -17,8 +17,8 @@ class BlockNumbers:
     In a tile of a thread with 256 or 128 registers, sums, operands and headers have so many: beyond, there is scratch
     memory.  An iteration has instructions besides those of DPAS, messages and headers: the two fetches and the loop.
     Before the first one and behind the last one there are those for each header, for each block of sums and for the
-    tile.  A register that is loaded takes a clock of the first cache, of which so much counts.  A size that is not known
-    is so many blocks.
+    tile.  A register that is loaded takes a clock of the first cache, of which so much counts.  A size that is not
+    known is so many blocks.
     """
 
     registers: int

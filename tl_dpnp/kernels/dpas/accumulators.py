@@ -60,6 +60,11 @@ class Accumulators(ABC):
         """Where code is appended."""
         return self.messages.builder
 
+    @property
+    def rounds(self) -> bool:
+        """Whether blocks of operands are f32 that are rounded to tf32."""
+        return self.row.source1.name == "tf32"
+
     @abstractmethod
     def load(self, header: ir.Value, block: Block) -> ir.Value:
         """Load a block."""
@@ -94,7 +99,19 @@ class _InPlace(Accumulators):
 
     def load(self, header: ir.Value, block: Block) -> ir.Value:
         loaded = self.messages.load(header, block, block.type)
+        if self.rounds:
+            self._round(loaded, block)
         return self._split(loaded, block) if block.kind == "split" else loaded
+
+    def _round(self, loaded: ir.Value, block: Block) -> None:
+        """Round a block of f32 to tf32, in place."""
+        (name,), lines = self._aliases({0: block}, "f", 32)
+        (whole,), more = self._aliases({0: block}, "ud", 32)
+        lines += more
+        for number in range(0, block.registers, 2):
+            together = 16 * min(2, block.registers - number)
+            lines.append(f"fcvt (M1_NM,{together}) {whole}({number},0)<1> {name}({number},0)<1;1,0>")
+        self._asm(ir.VoidType(), lines, "rw", [loaded])
 
     def _split(self, loaded: ir.Value, block: Block) -> ir.Value:
         """Return a transposed block whose words are taken apart into columns of elements, of 32 at once."""
@@ -169,7 +186,7 @@ class _Emulated(Accumulators):
 
     def part(self, fragment: Fragment, of_a: bool) -> Part:
         type_ = operand_types(self.row)[1 if of_a else 0]
-        value = self.messages.fragment(fragment.loaded, fragment.block, fragment.offset, type_)
+        value = self.messages.fragment(fragment.loaded, fragment.block, fragment.offset, type_, self.rounds)
         return _Emulation(value, {})
 
     def add(self, total: ir.Value, a: Part, b: Part) -> ir.Value:

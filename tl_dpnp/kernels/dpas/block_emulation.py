@@ -13,6 +13,7 @@ from llvmlite import ir
 from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, Block
 from tl_dpnp.kernels.dpas.emulation import called_function
 from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, constant, index, lanes, undefined
+from tl_dpnp.kernels.narrow_floats import tf32_from_f32
 
 __all__ = ["emulate_fragment", "emulate_store"]
 
@@ -20,16 +21,20 @@ _WORD, _LANES = 4, 16
 
 
 def emulate_fragment(
-    builder: ir.IRBuilder, header: ir.Value, block: Block, offset: int, type_: ir.Type, lane: ir.Value
+    builder: ir.IRBuilder, header: ir.Value, block: Block, offset: int, type_: ir.Type, lane: ir.Value, rounds: bool
 ) -> ir.Value:
-    """Return a value that lies `offset` bytes behind the start of the registers that a block is loaded to."""
+    """Return a value that lies `offset` bytes behind the start of the registers that a block is loaded to.
+
+    With `rounds`, these are f32 that are rounded to tf32 first.
+    """
     name = f"emulated_block_{_name(block)}_as_{lanes(type_)}x{getattr(type_, 'element', type_)}"
+    name += "_rounded" if rounds else ""
     function = builder.module.globals.get(name)
     if function is None:
         function = called_function(builder.module, name, type_, [*[I64] * 8])
         inner = ir.IRBuilder(function.append_basic_block("entry"))
         *fields, own, first = function.args
-        inner.ret(_Place(inner, block, fields).fragment(type_, own, first))
+        inner.ret(_Place(inner, block, fields, rounds).fragment(type_, own, first))
     return builder.call(function, [*_fields(builder, header), lane, index(offset)], cconv="spir_func")
 
 
@@ -72,6 +77,7 @@ class _Place:
     builder: ir.IRBuilder
     block: Block
     fields: list[ir.Value]
+    rounds: bool = False
 
     @property
     def size(self) -> int:
@@ -130,6 +136,16 @@ class _Place:
         return self.builder.udiv(value, index(divisor)), self.builder.urem(value, index(divisor))
 
     def load(self, byte: ir.Value, row: ir.Value, type_: ir.IntType) -> ir.Value:
+        """Load from a byte of a row of the block on, 0 outside of the matrix; a word, or a part of it, if rounded."""
+        if not self.rounds:
+            return self.loaded(byte, row, type_)
+        builder = self.builder
+        word, part = self.divided(byte, _WORD)
+        rounded = tf32_from_f32(builder, self.loaded(builder.mul(word, index(_WORD)), row, I32))
+        moved = builder.lshr(rounded, builder.trunc(builder.mul(part, index(8)), I32))
+        return moved if type_ == I32 else builder.trunc(moved, type_)
+
+    def loaded(self, byte: ir.Value, row: ir.Value, type_: ir.IntType) -> ir.Value:
         """Load from a byte of a row of the block on, 0 outside of the matrix."""
         builder = self.builder
         base, width, *_ = self.fields

@@ -134,9 +134,14 @@ class BlockMessages:
             result = self.builder.select(here, value, result)
         return result
 
-    def fragment(self, header: ir.Value, block: Block, offset: int, type_: ir.Type) -> ir.Value:
-        """Return what lies `offset` bytes behind the start of a block's registers; only where messages are emulated."""
-        return emulate_fragment(self.builder, header, block, offset, type_, self.lane)
+    def fragment(
+        self, header: ir.Value, block: Block, offset: int, type_: ir.Type, rounds: bool = False
+    ) -> ir.Value:
+        """Return what lies `offset` bytes behind the start of a block's registers; only where messages are emulated.
+
+        With `rounds`, these are f32 that are rounded to tf32 first.
+        """
+        return emulate_fragment(self.builder, header, block, offset, type_, self.lane, rounds)
 
     # --- messages ----------------------------------------------------------------------------------------------------
 

@@ -52,8 +52,8 @@ class Block:
     """The shape of what a message moves, in elements of `bits`: `count` arrays of `height` rows of `width` elements.
 
     ``plain``: row after row.  ``packed``: `32 / bits` rows are packed in 32 bits of each column.  ``transposed``:
-    column after column, of elements of 32 bits.  ``split``: transposed as words of 32 bits, then taken apart into columns
-    of elements (`lines`), which no message does.
+    column after column, of elements of 32 bits.  ``split``: transposed as words of 32 bits, then taken apart into
+    columns of elements (`lines`), which no message does.
     """
 
     kind: Kind
@@ -74,7 +74,7 @@ class Block:
 
     @property
     def lines(self) -> tuple[int, ...]:
-        """The columns of the matrix in the order in which they follow one another in registers, where `split`."""
+        """The columns of the matrix as they follow one another in registers."""
         return tuple(line for part in range(self.per_word) for line in range(part, self.width, self.per_word))
 
     @property

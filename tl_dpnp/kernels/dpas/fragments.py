@@ -14,7 +14,7 @@ from llvmlite import ir
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.llvm import I32, builtin, constant, index, undefined
-from tl_dpnp.kernels.narrow_floats import bf16_from_f32, f32_from_bf16
+from tl_dpnp.kernels.narrow_floats import bf16_from_f32, f32_from_bf16, tf32_from_f32
 from tl_dpnp.scalars import F32, ScalarType
 
 __all__ = ["Loader", "Matrix", "Size", "size_value"]
@@ -22,8 +22,6 @@ __all__ = ["Loader", "Matrix", "Size", "size_value"]
 #: A size or stride: known, or a 64-bit value.
 Size: TypeAlias = int | ir.Value
 _F32 = ir.FloatType()
-#: Bits of an f32 that tf32 drops.
-_TF32_DROPPED = 13
 
 
 @dataclass(frozen=True)
@@ -145,11 +143,7 @@ class Loader:
         if self.kernel.row.source1.name == "tf32":
             if not self.emulated:
                 return [builtin(self.builder, "_Z25intel_convert_f32_to_tf32f", I32, [value], ("nounwind", "readnone"))]
-            word = self.builder.bitcast(value, I32)
-            last = self.builder.and_(self.builder.lshr(word, constant(I32, _TF32_DROPPED)), constant(I32, 1))
-            half = self.builder.add(last, constant(I32, (1 << (_TF32_DROPPED - 1)) - 1))
-            rounded = self.builder.and_(self.builder.add(word, half), constant(I32, -1 << _TF32_DROPPED))
-            return [self.builder.select(self.is_finite(word), rounded, word)]
+            return [tf32_from_f32(self.builder, self.builder.bitcast(value, I32))]
         result = []
         for number in range(self.kernel.terms):
             bits = self.rounded(value)
@@ -164,11 +158,6 @@ class Loader:
             return bf16_from_f32(self.builder, value)
         name = "_Z25intel_convert_f32_to_bf16f"
         return builtin(self.builder, name, ir.IntType(16), [value], ("nounwind", "readnone"))
-
-    def is_finite(self, word: ir.Value) -> ir.Value:
-        """Whether the bits of an f32 are those of a finite number."""
-        exponent = constant(I32, 0x7F800000)
-        return self.builder.icmp_unsigned("!=", self.builder.and_(word, exponent), exponent)
 
     def packed(self, parts: Sequence[ir.Value], bits: int) -> ir.Value:
         """Return elements side by side in 32 bits, the first one lowest."""

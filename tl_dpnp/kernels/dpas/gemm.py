@@ -52,8 +52,7 @@ class Product:
     def blocks(self, kernel: MicroKernel) -> tuple[Surface, Surface] | None:
         """Return the operands as messages take them, None where a micro-kernel or what is known forbids it."""
         spaces = {matrix.pointer.type.addrspace for matrix in (self.a, self.b)}
-        is_for_blocks = kernel.row.execution_size == 16 and not kernel.packed and not kernel.terms
-        if not is_for_blocks or spaces != {GLOBAL} or refused_operand(
+        if not kernel.takes_blocks or spaces != {GLOBAL} or refused_operand(
                 kernel.row, self.a.strides, self.b.strides, (self.m, self.n, self.k)) is not None:
             return None
         b = Matrix(self.b.pointer, self.b.element, (self.b.strides[1], self.b.strides[0]))

@@ -42,6 +42,16 @@ class MicroKernel:
     exchanged: bool = False
 
     @property
+    def takes_blocks(self) -> bool:
+        """Whether operands are loaded by blocks where messages can.
+
+        One f32 is rounded behind its message.  Where such a message cannot be, operands are packed: the compiler
+        (Graphics Compiler 1.0.12504) fails on some kernels that round single elements there.
+        """
+        is_rounded = self.terms == 0 or (self.terms == 1 and self.other is not None)
+        return self.row.execution_size == 16 and not self.packed and is_rounded
+
+    @property
     def alternative(self) -> MicroKernel:
         """The micro-kernel where operands cannot be loaded by blocks."""
         if self.other is None:

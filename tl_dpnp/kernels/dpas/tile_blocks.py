@@ -28,8 +28,8 @@ class TileLoad:
 class TileLoads:
     """The loads of an operand; lines of the tile are columns of the block where `lines_are_columns`, else its rows.
 
-    The header of the next iteration differs by `elements` of the block along k.  `order` are the lines of the tile in the
-    order in which fragments have them.
+    The header of the next iteration differs by `elements` of the block along k.  `order` are the lines of the tile as
+    they follow one another in fragments.
     """
 
     loads: tuple[TileLoad, ...]
@@ -64,7 +64,7 @@ def refused_operand(
     if b[0] == 1:
         return None if Surface.may_be(b_bits, k, n, b[1]) else "B"
     # Columns of B are found in words that hold several; where A lies along k, the operands' roles can be exchanged.
-    splits = b[1] == 1 and a[0] == 1 and b_bits in (8, 16) and row.repeat * b_bits % 32 == 0
+    splits = b[1] == 1 and a[0] == 1 and b_bits >= 8 and row.repeat * b_bits % 32 == 0
     return None if splits and Surface.may_be(b_bits, n, k, b[0]) else "B"
 
 
@@ -126,7 +126,7 @@ def _split_loads(kernel: MicroKernel) -> TileLoads:
     most = max(1, RULES.transposed_words * 32 // bits // row.repeat)
     found, order = [], list[int]()
     for first, count in _parts(kernel.column_blocks, most):
-        block = Block("split", bits, count * row.repeat, row.k)
+        block = Block("transposed" if bits == 32 else "split", bits, count * row.repeat, row.k)
         order += [first * row.repeat + line for line in block.lines]
         found += [TileLoad(block, first * row.repeat, step * row.k, {(first + i, step): i * size for i in range(count)})
                   for step in range(kernel.steps)]

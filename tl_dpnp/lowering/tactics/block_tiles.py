@@ -57,9 +57,9 @@ def _clocks(
     row = kernel.row
     tile = kernel.lane_blocks * kernel.column_blocks
     messages = [load for operand in loads for load in operand.loads]
-    # Each message has a header, which is advanced, and is waited for; words are split by 32 elements at once.
+    # Each message has a header, which is advanced, and is waited for; words are split, and f32 rounded, by 32 at once.
     split = sum(load.block.registers * RULES.register_bytes * 8 // load.block.bits // (2 * row.execution_size)
-                for load in messages if load.block.kind == "split")
+                for load in messages if load.block.kind == "split" or row.source1.name == "tf32")
     loaded = sum(load.block.registers for load in messages)
     iteration = (tile * kernel.steps * row.repeat + 3 * len(messages) + split + numbers.iteration
                  + loaded * numbers.load)

@@ -87,12 +87,12 @@ def _largest_micro_kernel(nest: Nest, engine: MatrixEngine, layout: SubgroupLayo
     if product is None or not engine.lanes or multiplies_by_zero(product):
         return None
     kernel = _kernel_of(product, engine, layout)
-    if kernel is None or _no_blocks(product, kernel.row, kernel.terms) is None:
+    if kernel is None or _no_blocks(product, kernel) is None:
         return kernel
     # Where messages load no columns of B along k, they may load rows of A so.
     turned = None if layout is None else SubgroupLayout(layout.lanes, layout.columns, layout.rows)
     other = _kernel_of(product.exchanged, engine, turned)
-    if other is None or _no_blocks(product.exchanged, other.row, other.terms) is not None:
+    if other is None or _no_blocks(product.exchanged, other) is not None:
         return kernel
     return replace(other, exchanged=True)
 
@@ -110,10 +110,10 @@ def _kernel_of(product: NestProduct, engine: MatrixEngine, layout: SubgroupLayou
     row = next((row for row in found_rows if row is not None and row.unused is None), None)
     if row is None:
         return None
-    blocks = _no_blocks(product, row, terms) is None
     packed = _packed_kernel(product, row, terms, engine.local_memory, layout)
-    if blocks:
-        return _block_kernel(product, row, None if product.is_static else packed)
+    by_blocks = _block_kernel(product, row, terms, packed)
+    if by_blocks is not None:
+        return by_blocks
     wide = None if terms else _wide_kernel(product, row)
     if packed is not None and (wide is None or _shares(product, packed, layout)):
         return packed
@@ -123,12 +123,19 @@ def _kernel_of(product: NestProduct, engine: MatrixEngine, layout: SubgroupLayou
     return MicroKernel(row, _blocks(m, engine.lanes, most_rows), _blocks(columns, row.repeat, most_columns), 1, terms)
 
 
-def _block_kernel(product: NestProduct, row: DpasRow, packed: MicroKernel | None) -> MicroKernel:
+def _block_kernel(
+    product: NestProduct, row: DpasRow, terms: int, packed: MicroKernel | None
+) -> MicroKernel | None:
     """Return the micro-kernel that loads large blocks, and the tile of a packed one where these cannot be loaded."""
+    is_packed = packed is not None and (terms > 0 or not product.is_static)
+    other = (packed.lane_blocks, packed.column_blocks, packed.steps) if packed is not None and is_packed else None
+    kernel = MicroKernel(row, 1, 1, 1, terms, other=other)
+    if _no_blocks(product, kernel) is not None:
+        return None
     a, b = _strides(product)
-    tile = block_tile(row, (product.m.stop, product.n.stop, product.k.stop), a[0] != 1, b[0] == 1)
-    other = None if packed is None else (packed.lane_blocks, packed.column_blocks, packed.steps)
-    return MicroKernel(row, *tile, other=other)
+    rows, columns, steps = block_tile(
+        row, (product.m.stop, product.n.stop, product.k.stop), a[0] != 1, b[0] == 1)
+    return replace(kernel, lane_blocks=rows, column_blocks=columns, steps=steps)
 
 
 def _packed_kernel(
@@ -189,12 +196,13 @@ def _is_wide(product: NestProduct, kernel: MicroKernel) -> bool:
     return takes_wide_loads(kernel, *_strides(product), product.m.stop)
 
 
-def _no_blocks(product: NestProduct, row: DpasRow, terms: int) -> str | None:
+def _no_blocks(product: NestProduct, kernel: MicroKernel) -> str | None:
     """Return why the operands of a product cannot be read by blocks, None where they can."""
+    row = kernel.row
     if row.execution_size != 16:
         return "the device has no loads of blocks"
-    if terms:
-        return "f32 operands are rounded as they are loaded"
+    if not kernel.takes_blocks:
+        return "they are packed, or rounded, as they are loaded"
     for access in (product.a, product.b):
         if access.buffer.is_temporary:
             return f"{access.buffer.name} is in local memory"
@@ -214,8 +222,7 @@ def _strides(product: NestProduct) -> tuple[tuple[object, ...], tuple[object, ..
 def loads_blocks(nest: Nest, used: MicroKernel) -> bool:
     """Whether a nest has two paths: messages load blocks, or where these cannot be loaded, something else does."""
     product = whole_product(nest)
-    return product is not None and not used.packed and _no_blocks(
-        product.seen_by(used), used.row, used.terms) is None
+    return product is not None and _no_blocks(product.seen_by(used), used) is None
 
 
 def _remark(nest: Nest, engine: MatrixEngine, used: MicroKernel | None) -> str | None:
@@ -223,7 +230,7 @@ def _remark(nest: Nest, engine: MatrixEngine, used: MicroKernel | None) -> str |
     if product is None or not engine.lanes:
         return None
     if used is not None:
-        why = _no_blocks(product.seen_by(used), used.row, used.terms)
+        why = _no_blocks(product.seen_by(used), used)
         loads = (
             "way of local memory, packed there" if used.packed else
             "loads of blocks" + ("" if used.other is None else ", by way of local memory where these cannot be")
