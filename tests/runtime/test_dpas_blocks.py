@@ -50,6 +50,9 @@ def check(kernel, types, transposes, shape, place, random):
         (("bf16", "bf16", "f32"), "nn", "8x16x16_tile_2x2x2"), (("f16", "f16", "f16"), "tn", "8x16x16_tile_1x2x2"),
         (("u8", "i8", "i32"), "nn", "8x16x32_tile_4x1x1"), (("u8", "i8", "i32"), "tt", "8x16x32_tile_1x1x2_exchanged"),
         (("bf16", "bf16", "bf16"), "nt", "8x16x16_tile_2x3x2"), (("i8", "u8", "i32"), "nt", "8x16x32_tile_1x7x1"),
+        (("f32", "f32", "f32"), "nn", "8x16x8_tile_2x3x4_from_f32_by_1_or_1x1x1_staged"),
+        (("f32", "f32", "f32"), "tn", "8x16x8_tile_1x2x2_from_f32_by_1_or_1x1x1_staged"),
+        (("f32", "f32", "f32"), "nt", "8x16x8_tile_2x3x1_from_f32_by_1_or_1x1x1_staged"),
     ],
 )
 def test_sizes_strides_and_addresses_known_at_the_call(types, transposes, tile):
@@ -58,12 +61,13 @@ def test_sizes_strides_and_addresses_known_at_the_call(types, transposes, tile):
     a, b, c = types
     total = "i32" if c == "i32" else "f32"
     row = f"{a}_{b}" if "exchanged" in tile else f"{b}_{a}"
+    row = row.replace("f32", "tf32") if a == "f32" else row
     two = "2" if c == "i32" else "2.0"
     kinds = [f"memref<{name}x?x?,strided<1,?>>" for name in types]
     text = (f"func @f(%A: {kinds[0]}, %B: {kinds[1]}, %C: {kinds[2]}) {{ gemm.{transposes[0]}.{transposes[1]} {two},"
             f" %A, %B, {two}, %C : {c}, {kinds[0]}, {kinds[1]}, {c}, {kinds[2]} }}")
     name = f"dpas_{total}_{row}_{tile}"
-    kernel = tl_dpnp.compile(text, emulate_dpas=16, cache=False, schedule={
+    kernel = tl_dpnp.compile(text, emulate_dpas=16, cache=False, precision="default", schedule={
         "gemm_0": functools.partial(tensorized, name)})
     assert "operands by loads of blocks" in kernel.diagnostics(2)
     for number, shape in enumerate(((80, 24, 72), (64, 9, 33), (67, 67, 96), (8, 8, 8), (70, 84, 50))):
@@ -83,6 +87,22 @@ def test_the_other_loops_of_a_dynamic_product_pack_in_local_memory():
     assert "operands by loads of blocks, by way of local memory where these cannot be" in kernel.diagnostics(2)
     for place in (PLACES[1], PLACES[4]):
         check(kernel, ("bf16", "bf16", "f32"), "nn", (70, 35, 50), place, random)
+
+
+@pytest.mark.parametrize("transposes", ["nn", "nt", "tn", "tt"])
+def test_blocks_of_f32_are_rounded_to_the_nearest_tf32(transposes):
+    """All elements lie three quarters of a unit in tf32's last place above 1; others become 1 + 2^-10 as well."""
+    m, n, k = 40, 24, 64
+    shapes = (k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[1] == "t" else (k, n), (m, n)
+    kinds = [f"memref<f32x{rows}x{columns}>" for rows, columns in shapes]
+    text = (f"func @f(%A: {kinds[0]}, %B: {kinds[1]}, %C: {kinds[2]}) {{ gemm.{transposes[0]}.{transposes[1]} 1.0, %A,"
+            f" %B, 0.0, %C : f32, {kinds[0]}, {kinds[1]}, f32, {kinds[2]} }}")
+    kernel = tl_dpnp.compile(text, emulate_dpas=16, cache=False, precision="default")
+    assert "operands by loads of blocks" in kernel.diagnostics(2)
+    arrays = [dpt.asarray(np.full(shape, value, np.float32, order="F"))
+              for shape, value in zip(shapes, (1 + 0.75 * 2**-10, 1 + 1.25 * 2**-10, 0), strict=True)]
+    kernel(*arrays)
+    np.testing.assert_allclose(dpt.to_numpy(arrays[2]), k * (1 + 2**-10) ** 2, rtol=2**-20)
 
 
 def test_a_local_operand_is_not_planned_as_blocks():

@@ -185,6 +185,25 @@ def test_loads_of_blocks_keep_the_matrix_engine_busy(a, c, transposes, messages,
 
 
 @needs_tools
+@pytest.mark.parametrize(
+    ("a", "transposes", "moves", "share"),
+    [
+        ("bf16", "nt", 32, 0.35), ("f16", "nt", 32, 0.35), ("u8", "nt", 32, 0.32), ("f32", "nn", 48, 0.3),
+        ("f32", "nt", 48, 0.28), ("f32", "tn", 48, 0.28), ("f32", "tt", 48, 0.28),
+    ],
+)
+def test_blocks_are_split_or_rounded_in_registers(a, transposes, moves, share):
+    """A transposed B of 8 or 16 bits comes as words of several columns; f32 become tf32.  32 elements take a move."""
+    result = "i32" if a == "u8" else "f32"
+    kernel = tl_dpnp.compile(gemm(a, result, 256, 192, 512, transposes), precision="default", cache=False)
+    resources = kernel.resources(device="pvc")
+    assert resources.scratch == resources.spilled == 0
+    assert resources.loop["mov"] * 32 <= resources.loop["dpas"] * moves
+    assert resources.dpas_share >= share
+    assert resources.busy_share >= 0.75
+
+
+@needs_tools
 def test_sizes_known_at_run_time_change_nothing_in_the_loop():
     kind, result = "memref<bf16x?x?>", "memref<f32x?x?>"
     text = (f"func @f(%A: {kind}, %B: {kind}, %C: {result}) {{ gemm.n.n 1.0, %A, %B, 1.0, %C : f32, {kind}, {kind},"

@@ -25,6 +25,10 @@ BLOCKS = Product("static", "bf16", 40, 20, 72, 11, alpha=2, beta=-1)
 PARTS = Product("static", "f32-high", 24, 16, 40, 12, "nt", beta=1)
 CHAIN = Product("chain", "bf16", 24, 16, 72, 15, beta=1)
 OPEN = Product("dynamic", "f16", 60, 30, 50, 13, "tn", alpha=2, beta=1, padding=(6, 14, 8))
+#: Whose B is transposed: words of several columns are split.
+SPLIT = Product("static", "bf16", 40, 40, 72, 16, "nt", alpha=2, beta=-1)
+BYTES = Product("dynamic", "i8", 72, 72, 40, 17, "nt", alpha=-1, padding=(0, 8, 0))
+ROUNDED = Product("static", "tf32", 40, 20, 72, 18, beta=1)
 
 
 @functools.cache
@@ -43,7 +47,9 @@ def _verdict(product: Product, binary: Binary, kernel: Any) -> str:
 
 @needs_tools
 @pytest.mark.parametrize("product", [
-    BLOCKS, PARTS, OPEN, CHAIN, Product("batch", "i8", 8, 34, 7, 5, "tn", alpha=-1, groups=3),
+    BLOCKS, PARTS, OPEN, CHAIN, SPLIT, BYTES, ROUNDED, replace(ROUNDED, transposes="nt", ordinary=True),
+    Product("dynamic", "tf32", 37, 20, 33, 19, "tt", padding=(1, 4, 0)), Product("static", "f16", 36, 36, 50, 20, "nt"),
+    Product("batch", "i8", 8, 34, 7, 5, "tn", alpha=-1, groups=3),
     Product("group", "u8", 33, 16, 40, 6, "nn", alpha=-1, beta=2, groups=2, padding=(3, 0, 5), offsets=(0, 1, 2)),
 ], ids=lambda product: f"{product.types}-{product.kind}")
 def test_products_are_right_on_xe_hpc(product: Product) -> None:
@@ -103,7 +109,8 @@ def _spread(places: list[int], count: int = 3) -> list[int]:
 
 
 @needs_tools
-@pytest.mark.parametrize("product", [BLOCKS, OPEN], ids=["blocks", "any-sizes"])
+@pytest.mark.parametrize(
+    "product", [BLOCKS, OPEN, SPLIT, ROUNDED], ids=["blocks", "any-sizes", "split", "rounded"])
 def test_a_dpas_that_is_missing_or_takes_another_fragment_is_seen(product: Product) -> None:
     kernel, binary = _built(product)
     assert not _verdict(product, binary, kernel)
@@ -125,6 +132,42 @@ def test_a_message_that_is_missing_is_seen(product: Product) -> None:
     stores = _spread(_places(binary, r"send\.(ugm|slm) \(\d+\|M0\) null r\d+ r\d"))
     for place in [*loads, *stores]:
         assert _verdict(product, _changed(binary, place, lambda _: "nop"), kernel), f"{place:04X}"
+
+
+@needs_tools
+@pytest.mark.parametrize(("product", "width"), [(SPLIT, 2), (BYTES, 4)], ids=["words", "bytes"])
+def test_a_split_of_words_that_is_missing_or_takes_another_column_is_seen(product: Product, width: int) -> None:
+    kernel, binary = _built(product)
+    assert not _verdict(product, binary, kernel)
+    places = _spread(_places(binary, rf"\bmov \(32\|M0\).*<{width};1,0>:u[bw]"))
+    assert len(places) == 3
+    for place in places:
+        for change in (lambda _: "nop", _other_column, _shifted(1, 1), _shifted(0, 1)):
+            assert _verdict(product, _changed(binary, place, change), kernel), f"{place:04X}"
+
+
+def _other_column(text: str) -> str:
+    """Return a move that takes the next element of each word, or the one before."""
+    return re.sub(r"\.(\d+)(<[24];1,0>)", lambda found: f".{int(found[1]) ^ 1}{found[2]}", text)
+
+
+@needs_tools
+@pytest.mark.parametrize("transposes", ["nn", "nt"])
+def test_a_rounding_that_is_missing_is_seen(transposes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All elements lie three quarters of a unit in the last place of tf32 above 1."""
+    from tests.xe_machine import products
+
+    product = replace(ROUNDED, transposes=transposes, n=32, beta=0, ordinary=True)
+    monkeypatch.setattr(products._Operands, "_values", lambda _, name, shape: np.full(
+        shape, 1 + 0.75 * 2**-10, np.float32))
+    monkeypatch.setitem(products._ORDINARY, "default", 2.0**-10)
+    kernel, binary = _built(product)
+    assert not _verdict(product, binary, kernel)
+    places = _places(binary, r":tf32 .*:f\b")
+    assert places
+    mutant = functools.reduce(
+        lambda mutant, place: _changed(mutant, place, lambda text: text.replace(":tf32", ":f")), places, binary)
+    assert _verdict(product, mutant, kernel)
 
 
 @needs_tools
