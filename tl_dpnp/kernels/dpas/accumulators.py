@@ -23,6 +23,8 @@ from tl_dpnp.kernels.llvm import I32, constant
 
 __all__ = ["Accumulators", "Fragment", "Part", "accumulators_for"]
 
+# Moves of 32 elements have no mask: that of a sub-group of 16 lanes would leave the upper half out.
+
 #: Between lines of inline assembly.
 _NEWLINE = "\\0A"
 
