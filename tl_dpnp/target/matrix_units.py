@@ -15,19 +15,20 @@ class BlockNumbers:
     """What the code of products by messages of blocks takes, in instructions and registers.
 
     In a tile of a thread with 256 or 128 registers, sums, operands and headers have so many: beyond, there is scratch
-    memory.  An iteration has instructions besides those of DPAS, messages and headers: the two fetches and the loop.
-    Before the first one and behind the last one there are those for each header, for each block of sums and for the
-    tile.  A register that is loaded takes a clock of the first cache, of which so much counts.  A size that is not
-    known is so many blocks.
+    memory.  An iteration has so many instructions, and more for each `message`: that, its header's, and what waits for
+    it.  Before the first one and behind the last one there are those for each header, for each block of sums and for
+    the tile.  Of the clocks of DPAS so many count for a `row`: during the others, other threads issue instructions.  A
+    size that is not known is so many blocks.
     """
 
     registers: int
     few_registers: int
     iteration: int
+    message: int
     header: int
     block: int
     tile: int
-    load: float
+    row: float
     long: int
 
 
@@ -51,7 +52,7 @@ class DpasNumbers:
     words_read: tuple[int, int] = (4, 2)
     steps: tuple[int, ...] = (4, 2)
     by_blocks: BlockNumbers = BlockNumbers(
-        registers=240, few_registers=112, iteration=12, header=20, block=40, tile=100, load=0.125, long=64)
+        registers=240, few_registers=112, iteration=5, message=4, header=20, block=40, tile=100, row=0.5, long=64)
 
 
 @dataclass(frozen=True)

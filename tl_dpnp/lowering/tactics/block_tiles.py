@@ -57,12 +57,11 @@ def _clocks(
     row = kernel.row
     tile = kernel.lane_blocks * kernel.column_blocks
     messages = [load for operand in loads for load in operand.loads]
-    # Each message has a header, which is advanced, and is waited for; words are split, and f32 rounded, by 32 at once.
+    # Words are split, and f32 rounded, by 32 elements at once.
     split = sum(load.block.registers * RULES.register_bytes * 8 // load.block.bits // (2 * row.execution_size)
                 for load in messages if load.block.kind == "split" or row.source1.name == "tf32")
-    loaded = sum(load.block.registers for load in messages)
-    iteration = (tile * kernel.steps * row.repeat + 3 * len(messages) + split + numbers.iteration
-                 + loaded * numbers.load)
+    iteration = (tile * kernel.steps * row.repeat * numbers.row + len(messages) * numbers.message + split
+                 + numbers.iteration)
     m, n, k = (numbers.long / blocks if not isinstance(size, int) else float(-(-size // (blocks * block)))
                for size, blocks, block in zip(
                    sizes, (kernel.lane_blocks, kernel.column_blocks, kernel.steps),

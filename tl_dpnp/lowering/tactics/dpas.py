@@ -76,10 +76,16 @@ def default_micro_kernel(
 
 
 def _halved(kernel: MicroKernel) -> MicroKernel:
-    """Return a micro-kernel whose tile has half as many columns, or rows if it is higher than wide; 1 stays 1."""
+    """Return a micro-kernel whose tile has fewer columns, or rows if it is higher than wide; 1 stays 1.
+
+    It is the next power of two: others have more variables of different sizes, which registers are kept for.
+    """
+    def less(count: int) -> int:
+        return 1 << max(0, (count - 1).bit_length() - 1)
+
     if kernel.column_blocks >= kernel.lane_blocks:
-        return replace(kernel, column_blocks=max(1, kernel.column_blocks // 2))
-    return replace(kernel, lane_blocks=max(1, kernel.lane_blocks // 2))
+        return replace(kernel, column_blocks=less(kernel.column_blocks))
+    return replace(kernel, lane_blocks=less(kernel.lane_blocks))
 
 
 def _largest_micro_kernel(nest: Nest, engine: MatrixEngine, layout: SubgroupLayout | None) -> MicroKernel | None:
@@ -128,7 +134,10 @@ def _block_kernel(
 ) -> MicroKernel | None:
     """Return the micro-kernel that loads large blocks, and the tile of a packed one where these cannot be loaded."""
     is_packed = packed is not None and (terms > 0 or not product.is_static)
-    other = (packed.lane_blocks, packed.column_blocks, packed.steps) if packed is not None and is_packed else None
+    other = None
+    if packed is not None and is_packed:
+        # The same for all sizes: what is left of the registers beside the other loops is no more than for these.
+        other = min(packed.lane_blocks, _UNKNOWN), min(packed.column_blocks, _UNKNOWN), packed.steps
     kernel = MicroKernel(row, 1, 1, 1, terms, other=other)
     if _no_blocks(product, kernel) is not None:
         return None
