@@ -4,14 +4,11 @@ is broadcast; one rounding for each product and sum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tl_dpnp.kernels.instructions import Element, MatrixInstruction
 
 __all__ = ["ROWS", "SimdRow"]
 
 
-@dataclass(frozen=True)
 class SimdRow(MatrixInstruction):
     """One row; all operands are of one type."""
 

@@ -263,7 +263,6 @@ def _parsed(kind: type[Spelled], spelling: str) -> _Form:
     return _Form(tuple(pieces[::3]), places, roles, reads, types.get("result"), " ".join(symbols), implied)
 
 
-@dataclass(frozen=True)
 class Spelled(Operation):
     """Base of the instructions that have a `spelling`, that of the dialect 0.3.
 

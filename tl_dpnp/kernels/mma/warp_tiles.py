@@ -7,8 +7,6 @@ Source: PTX ISA 9.0, sections 9.7.14.5.14 (mma) and 9.7.14.5.15 (ldmatrix).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tl_dpnp.kernels.mma.moves import MatrixLoad
 from tl_dpnp.kernels.mma.rows import LANES, ROWS, MmaRow
 from tl_dpnp.kernels.mma.tile_product import BOX_ROWS, TILE_ROWS, TileProduct
@@ -21,7 +19,6 @@ _COLUMNS, _LOADED = 64, 16
 _RELEASE = "bar.warp.sync 0xffffffff; @one mbarrier.arrive.shared::cta.b64 _, [empty];"
 
 
-@dataclass(frozen=True)
 class WarpTiles(TileProduct):
     """See `TileProduct`; the sums of a thread are those of four blocks of 16 x 64 elements."""
 

@@ -28,7 +28,6 @@ _CHUNK, _PERIOD = 16, 8
 _COLUMNS = (64, 128, 192, 256)
 
 
-@dataclass(frozen=True)
 class WarpgroupRow(MatrixInstruction):
     """One form; m is 64, and the sums are D."""
 

@@ -5,8 +5,6 @@ Source: PTX ISA 9.0, section 9.7.15.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tl_dpnp.kernels.mma.tile_product import BOX_ROWS, TileProduct
 from tl_dpnp.kernels.mma.warpgroup import THREADS, WarpgroupRow, multiplied, warpgroup_row
 
@@ -17,7 +15,6 @@ _LOADER = 2 * THREADS
 _RELEASE = "mbarrier.arrive.shared::cta.b64 _, [used];"
 
 
-@dataclass(frozen=True)
 class WarpgroupTiles(TileProduct):
     """See `TileProduct`; the sums of a thread are those of one block of 16 rows and all columns."""
 

@@ -302,7 +302,6 @@ def _formula(row: tuple[str, ...]) -> str:
     return f"{', '.join(inputs)} -> {output}"
 
 
-@dataclass(frozen=True)
 class Contraction(LinearAlgebra):
     """Base of the instructions ``out := alpha · Σ Π inputs + beta · out``, the sum over the sizes that `out` lacks.
 
@@ -310,7 +309,6 @@ class Contraction(LinearAlgebra):
     """
 
 
-@dataclass(frozen=True)
 class Axpby(Contraction):
     """B := alpha op(A) + beta B"""
 
@@ -322,7 +320,6 @@ class Axpby(Contraction):
     product = staticmethod(lambda a: a)
 
 
-@dataclass(frozen=True)
 class Gemm(Contraction):
     """C := alpha op(A) op(B) + beta C"""
 
@@ -334,7 +331,6 @@ class Gemm(Contraction):
     product = staticmethod(lambda a, b: a @ b)
 
 
-@dataclass(frozen=True)
 class Gemv(Contraction):
     """c := alpha op(A) b + beta c"""
 
@@ -346,7 +342,6 @@ class Gemv(Contraction):
     product = staticmethod(lambda a, b: a @ b)
 
 
-@dataclass(frozen=True)
 class Ger(Contraction):
     """C := alpha a bᵀ + beta C"""
 
@@ -356,7 +351,6 @@ class Ger(Contraction):
     product = staticmethod(lambda a, b: a[:, None] * b[None, :])
 
 
-@dataclass(frozen=True)
 class Hadamard(Contraction):
     """c := alpha a ∘ b + beta c, of vectors or matrices"""
 
@@ -417,7 +411,6 @@ class Cumsum(LinearAlgebra):
                 yield error
 
 
-@dataclass(frozen=True)
 class Sum(Contraction):
     """B := alpha op(A) 1 + beta B, or the sum of a vector"""
 

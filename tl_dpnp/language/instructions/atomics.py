@@ -170,7 +170,6 @@ class AtomicUpdate(AtomicAccess):
                                         meaning.is_exact)
 
 
-@dataclass(frozen=True, kw_only=True)
 class AtomicAdd(AtomicUpdate):
     """``atomic_add v, %m[i, ...] : type`` adds to an element, and gives it as it was before."""
 
@@ -182,7 +181,6 @@ class AtomicAdd(AtomicUpdate):
         return group.scalar.arith(self.access, memref_type(self.memref).element, old, value, False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class AtomicMin(AtomicUpdate):
     """``atomic_min v, %m[i, ...] : type`` makes an element the smaller of the two, and gives it as it was before."""
 
@@ -192,7 +190,6 @@ class AtomicMin(AtomicUpdate):
     element_kinds = ("signed", "unsigned", "float")
 
 
-@dataclass(frozen=True, kw_only=True)
 class AtomicMax(AtomicUpdate):
     """``atomic_max v, %m[i, ...] : type`` makes an element the larger of the two, and gives it as it was before."""
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tl_dpnp.language.interpreter.machine import Steps, WorkGroup
 
 
-@dataclass(frozen=True)
 class CooperativeOperation(Spelled):
     """Base of the instructions that a sub-group does once, whose operands are the same for all its work-items."""
 
@@ -193,10 +192,9 @@ class CooperativeMatrixReduction(CooperativeOperation):
     #: What two components are combined by.
     combination: ClassVar[str]
 
-    if TYPE_CHECKING:
-        direction: Direction
-        A: Matrix
-        result: Result
+    direction: Direction
+    A: Matrix
+    result: Result
 
     @property
     def axis(self) -> int:
@@ -219,7 +217,6 @@ class CooperativeMatrixReduction(CooperativeOperation):
         return (group.matrices.reduced(self.combination, group.value(self.A), self.axis, component),)
 
 
-@dataclass(frozen=True)
 class CooperativeMatrixReduceAdd(CooperativeMatrixReduction):
     """``cooperative_matrix_reduce_add.row A : type``: the sum of each row, or of each column."""
 
@@ -227,12 +224,7 @@ class CooperativeMatrixReduceAdd(CooperativeMatrixReduction):
     example = "%b = cooperative_matrix_reduce_add.row %A : coopmatrix<f32x16x1,matrix_acc>"
     combination = "add"
 
-    direction: Direction
-    A: Matrix
-    result: Result
 
-
-@dataclass(frozen=True)
 class CooperativeMatrixReduceMax(CooperativeMatrixReduction):
     """``cooperative_matrix_reduce_max.row A : type``: the largest component of each row, or of each column."""
 
@@ -240,22 +232,13 @@ class CooperativeMatrixReduceMax(CooperativeMatrixReduction):
     example = "%b = cooperative_matrix_reduce_max.row %A : coopmatrix<f32x16x1,matrix_acc>"
     combination = "max"
 
-    direction: Direction
-    A: Matrix
-    result: Result
 
-
-@dataclass(frozen=True)
 class CooperativeMatrixReduceMin(CooperativeMatrixReduction):
     """``cooperative_matrix_reduce_min.row A : type``: the smallest component of each row, or of each column."""
 
     spelling = "cooperative_matrix_reduce_min{direction} {A} : {result.coopmatrix_type}"
     example = "%b = cooperative_matrix_reduce_min.row %A : coopmatrix<f32x16x1,matrix_acc>"
     combination = "min"
-
-    direction: Direction
-    A: Matrix
-    result: Result
 
 
 def own_components(type: CooperativeMatrixType, lanes: int) -> int:
@@ -274,7 +257,6 @@ def component_place(type: CooperativeMatrixType, lanes: int, lane: int, number: 
     return lane % rows + rows * block, lane // rows + column * (lanes // rows)
 
 
-@dataclass(frozen=True)
 class OwnComponent(CooperativeOperation):
     """Base of the instructions on a component of the work-item itself: number `component` of those that it holds."""
 

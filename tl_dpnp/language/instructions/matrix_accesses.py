@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from tl_dpnp.language.interpreter.machine import WorkGroup
 
 
-@dataclass(frozen=True, kw_only=True)
 class CooperativeAccess(CooperativeOperation):
     """Base of the accesses to a part of a memref of order 2 whose first element has the `indices`.
 
@@ -156,7 +155,6 @@ class MatrixAccess(CooperativeAccess):
         return group.matrices.made(self.type, component)
 
 
-@dataclass(frozen=True, kw_only=True)
 class MatrixLoad(MatrixAccess):
     """Base of the loads."""
 
@@ -168,7 +166,6 @@ class MatrixLoad(MatrixAccess):
         return (self.access(group),)
 
 
-@dataclass(frozen=True, kw_only=True)
 class MatrixStore(MatrixAccess):
     """Base of the stores."""
 
@@ -309,7 +306,6 @@ class CooperativeMatrixAtomicStore(MatrixStore, MatrixAtomicAccess):
 _UPDATE = "{transpose}{check}{scope}{semantics} {A}, {memref}[{indices}] : {result.coopmatrix_type}"
 
 
-@dataclass(frozen=True, kw_only=True)
 class CooperativeMatrixAtomicAdd(MatrixAtomicUpdate):
     """``cooperative_matrix_atomic_add %A, %M[x, y] : type`` adds to elements, and gives them as they were before."""
 
@@ -318,7 +314,6 @@ class CooperativeMatrixAtomicAdd(MatrixAtomicUpdate):
     single = AtomicAdd
 
 
-@dataclass(frozen=True, kw_only=True)
 class CooperativeMatrixAtomicMax(MatrixAtomicUpdate):
     """``cooperative_matrix_atomic_max %A, %M[x, y] : type``: the larger ones; gives them as they were before."""
 
@@ -327,7 +322,6 @@ class CooperativeMatrixAtomicMax(MatrixAtomicUpdate):
     single = AtomicMax
 
 
-@dataclass(frozen=True, kw_only=True)
 class CooperativeMatrixAtomicMin(MatrixAtomicUpdate):
     """``cooperative_matrix_atomic_min %A, %M[x, y] : type``: the smaller ones; gives them as they were before."""
 

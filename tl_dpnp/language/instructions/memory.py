@@ -86,7 +86,6 @@ class LifetimeStop(Spelled):
         return ()
 
 
-@dataclass(frozen=True)
 class Barrier(Spelled):
     """``barrier``: orders all memory accesses of the work-group before it with those after it.
 

@@ -222,8 +222,7 @@ class WorkItemCount(Spelled):
     is_newer = True
     pure = True
 
-    if TYPE_CHECKING:
-        result: Result
+    result: Result
 
     def result_type(self) -> ScalarType:
         return I32
@@ -244,7 +243,6 @@ class NumSubgroups(WorkItemCount):
     example = "%n = num_subgroups.x : i32"
 
     axis: Axis
-    result: Result
 
     def errors(self) -> Iterator[RuleError]:
         yield from axis_errors(self.mnemonic, self.axis)
@@ -253,14 +251,11 @@ class NumSubgroups(WorkItemCount):
         return items.subgroups[AXES.index(self.axis)]
 
 
-@dataclass(frozen=True)
 class SubgroupSize(WorkItemCount):
     """``subgroup_size``: number of work-items of a sub-group."""
 
     spelling = "subgroup_size : {result.scalar_type}"
     example = "%n = subgroup_size : i32"
-
-    result: Result
 
     def number(self, items: WorkItems) -> int:
         return items.lanes
@@ -274,8 +269,7 @@ class WorkItemPlace(Spelled):
     pure = True
     among = "sub-group"
 
-    if TYPE_CHECKING:
-        result: Result
+    result: Result
 
     def result_type(self) -> ScalarType:
         return I32
@@ -296,7 +290,6 @@ class SubgroupId(WorkItemPlace):
     example = "%i = subgroup_id.x : i32"
 
     axis: Axis
-    result: Result
 
     def errors(self) -> Iterator[RuleError]:
         yield from axis_errors(self.mnemonic, self.axis)
@@ -305,27 +298,21 @@ class SubgroupId(WorkItemPlace):
         return (subgroup % items.rows, subgroup // items.rows, 0)[AXES.index(self.axis)]
 
 
-@dataclass(frozen=True)
 class SubgroupLinearId(WorkItemPlace):
     """``subgroup_linear_id``: number of the sub-group in the work-group, those along x first."""
 
     spelling = "subgroup_linear_id : {result.scalar_type}"
     example = "%i = subgroup_linear_id : i32"
 
-    result: Result
-
     def number(self, lane: int, subgroup: int, items: WorkItems) -> int:
         return subgroup
 
 
-@dataclass(frozen=True)
 class SubgroupLocalId(WorkItemPlace):
     """``subgroup_local_id``: number of the work-item in its sub-group."""
 
     spelling = "subgroup_local_id : {result.scalar_type}"
     example = "%i = subgroup_local_id : i32"
-
-    result: Result
 
     def number(self, lane: int, subgroup: int, items: WorkItems) -> int:
         return lane

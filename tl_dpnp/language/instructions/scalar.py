@@ -50,7 +50,6 @@ def named(kinds: Iterable[str]) -> dict[str, str]:
     return {kind: kind for kind in kinds}
 
 
-@dataclass(frozen=True)
 class ScalarOperation(Spelled):
     """Base of the instructions that compute a scalar of scalars and do nothing else, on each lane of vectors alike.
 
@@ -246,7 +245,6 @@ class Part(ScalarOperation):
         return (group.scalar.part(self.part, group.value(self.operand)),)
 
 
-@dataclass(frozen=True)
 class Re(Part):
     """``re a : from -> to``; `to` is the type of the part."""
 
@@ -256,7 +254,6 @@ class Re(Part):
     part = 0
 
 
-@dataclass(frozen=True)
 class Im(Part):
     """``im a : from -> to``; `to` is the type of the part."""
 
@@ -356,7 +353,6 @@ class LaunchPlace(Spelled):
         return INDEX
 
 
-@dataclass(frozen=True)
 class GroupId(LaunchPlace):
     """``group_id``: index of this work-group along an axis, from 0 to the number of work-groups there − 1."""
 
@@ -369,7 +365,6 @@ class GroupId(LaunchPlace):
         return (group.scalar.from_python(group.group_place[AXES.index(self.axis)], INDEX),)
 
 
-@dataclass(frozen=True)
 class GroupSize(LaunchPlace):
     """``group_size``, in 0.4 ``num_groups.x``: number of work-groups of the launch along an axis."""
 

@@ -35,8 +35,7 @@ class SubgroupExchange(Spelled):
     among = "sub-group"
     waits = True
 
-    if TYPE_CHECKING:  # a field of the classes, which have it in the order in which it is written
-        operand: Operand
+    operand: Operand
 
     def result_type(self) -> Type:
         if not isinstance(self.operand.type, ScalarType):
@@ -60,7 +59,6 @@ class SubgroupBroadcast(SubgroupExchange):
     spelling = "subgroup_broadcast {operand}, {lane} : {operand.scalar_type}"
     example = "%b = subgroup_broadcast %a, %l : f32"
 
-    operand: Operand
     lane: Lane
     result: Result
 
@@ -89,8 +87,7 @@ class SubgroupReduction(SubgroupExchange):
     is_scan: ClassVar[bool] = True
     has_own: ClassVar[bool] = True
 
-    if TYPE_CHECKING:
-        result: Result
+    result: Result
 
     def errors(self) -> Iterator[RuleError]:
         kinds = ARITHMETIC["add"] if self.combination == "add" else MATHEMATICS[self.combination].kinds
@@ -123,26 +120,22 @@ class SubgroupReduction(SubgroupExchange):
         return functools.reduce(combined, values[:count])
 
 
-@dataclass(frozen=True)
 class SubgroupReduce(SubgroupReduction):
     """Base of the reductions over the whole sub-group, whose result all its work-items get."""
 
     is_scan = False
 
 
-@dataclass(frozen=True)
 class SubgroupInclusiveScan(SubgroupReduction):
     """Base of the reductions over the work-items up to the own one."""
 
 
-@dataclass(frozen=True)
 class SubgroupExclusiveScan(SubgroupReduction):
     """Base of the reductions over the work-items before the own one."""
 
     has_own = False
 
 
-@dataclass(frozen=True)
 class SubgroupReduceAdd(SubgroupReduce):
     """``subgroup_reduce_add a : type``: the sum of all work-items of the sub-group."""
 
@@ -150,11 +143,7 @@ class SubgroupReduceAdd(SubgroupReduce):
     example = "%b = subgroup_reduce_add %a : f32"
     combination = "add"
 
-    operand: Operand
-    result: Result
 
-
-@dataclass(frozen=True)
 class SubgroupReduceMax(SubgroupReduce):
     """``subgroup_reduce_max a : type``: the largest of all work-items of the sub-group."""
 
@@ -162,11 +151,7 @@ class SubgroupReduceMax(SubgroupReduce):
     example = "%b = subgroup_reduce_max %a : f32"
     combination = "max"
 
-    operand: Operand
-    result: Result
 
-
-@dataclass(frozen=True)
 class SubgroupReduceMin(SubgroupReduce):
     """``subgroup_reduce_min a : type``: the smallest of all work-items of the sub-group."""
 
@@ -174,11 +159,7 @@ class SubgroupReduceMin(SubgroupReduce):
     example = "%b = subgroup_reduce_min %a : f32"
     combination = "min"
 
-    operand: Operand
-    result: Result
 
-
-@dataclass(frozen=True)
 class SubgroupInclusiveScanAdd(SubgroupInclusiveScan):
     """``subgroup_inclusive_scan_add a : type``: the sum of the work-items up to the own one."""
 
@@ -186,11 +167,7 @@ class SubgroupInclusiveScanAdd(SubgroupInclusiveScan):
     example = "%b = subgroup_inclusive_scan_add %a : f32"
     combination = "add"
 
-    operand: Operand
-    result: Result
 
-
-@dataclass(frozen=True)
 class SubgroupInclusiveScanMax(SubgroupInclusiveScan):
     """``subgroup_inclusive_scan_max a : type``: the largest of the work-items up to the own one."""
 
@@ -198,11 +175,7 @@ class SubgroupInclusiveScanMax(SubgroupInclusiveScan):
     example = "%b = subgroup_inclusive_scan_max %a : f32"
     combination = "max"
 
-    operand: Operand
-    result: Result
 
-
-@dataclass(frozen=True)
 class SubgroupInclusiveScanMin(SubgroupInclusiveScan):
     """``subgroup_inclusive_scan_min a : type``: the smallest of the work-items up to the own one."""
 
@@ -210,11 +183,7 @@ class SubgroupInclusiveScanMin(SubgroupInclusiveScan):
     example = "%b = subgroup_inclusive_scan_min %a : f32"
     combination = "min"
 
-    operand: Operand
-    result: Result
 
-
-@dataclass(frozen=True)
 class SubgroupExclusiveScanAdd(SubgroupExclusiveScan):
     """``subgroup_exclusive_scan_add a : type``: the sum of the work-items before the own one."""
 
@@ -222,11 +191,7 @@ class SubgroupExclusiveScanAdd(SubgroupExclusiveScan):
     example = "%b = subgroup_exclusive_scan_add %a : f32"
     combination = "add"
 
-    operand: Operand
-    result: Result
 
-
-@dataclass(frozen=True)
 class SubgroupExclusiveScanMax(SubgroupExclusiveScan):
     """``subgroup_exclusive_scan_max a : type``: the largest of the work-items before the own one."""
 
@@ -234,20 +199,13 @@ class SubgroupExclusiveScanMax(SubgroupExclusiveScan):
     example = "%b = subgroup_exclusive_scan_max %a : f32"
     combination = "max"
 
-    operand: Operand
-    result: Result
 
-
-@dataclass(frozen=True)
 class SubgroupExclusiveScanMin(SubgroupExclusiveScan):
     """``subgroup_exclusive_scan_min a : type``: the smallest of the work-items before the own one."""
 
     spelling = "subgroup_exclusive_scan_min {operand} : {operand.scalar_type}"
     example = "%b = subgroup_exclusive_scan_min %a : f32"
     combination = "min"
-
-    operand: Operand
-    result: Result
 
 
 def _method(kind: type[SubgroupReduction]) -> Callable[..., Value]:

@@ -5,7 +5,6 @@ Barriers vanish, temporaries are private memory, and a work-item does a chunk of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tl_dpnp.kernels import intrinsics
@@ -27,7 +26,6 @@ __all__ = ["WorkItem"]
 _LAST = Name("last")
 
 
-@dataclass(frozen=True, kw_only=True)
 class WorkItem(LoopMapping):
     """See the module.  Subclasses are the same for other functions."""
 

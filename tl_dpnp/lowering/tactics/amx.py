@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.amx.rows import ROWS
 from tl_dpnp.lowering.contraction import Contraction
@@ -20,7 +18,6 @@ __all__ = ["Amx"]
 _LANES = 16
 
 
-@dataclass(frozen=True)
 class Amx(EngineTactic[TileKernel]):
     """See the module."""
 

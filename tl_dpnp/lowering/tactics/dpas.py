@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tl_dpnp.kernels.dpas.local_tiles import packed_bytes, packed_registers
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
@@ -33,7 +33,6 @@ MOST_SUBGROUPS, _UNKNOWN = (4, 4), 2
 _OPERANDS = ("bf16", "f16", "i8", "u8", "i4", "u4", "i2", "u2")
 
 
-@dataclass(frozen=True)
 class Dpas(EngineTactic[MicroKernel]):
     """See the module."""
 

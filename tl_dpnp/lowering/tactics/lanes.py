@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.schedule import Schedule
@@ -18,7 +16,6 @@ __all__ = ["Lanes", "subgroup_schedule"]
 _REGISTERS = 18
 
 
-@dataclass(frozen=True)
 class Lanes(TiledTactic):
     """See the module; for all instructions."""
 

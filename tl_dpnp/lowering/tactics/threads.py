@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.layout import SubgroupLayout
@@ -19,7 +18,6 @@ _SHORT_SUM = 16
 _STEPS, _LONG_SUM = (16, 8, 4, 2, 1), 64
 
 
-@dataclass(frozen=True)
 class Threads(Tactic):
     """See the module."""
 

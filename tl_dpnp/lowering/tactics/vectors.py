@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tl_dpnp.lowering.contraction import JAM, OUTPUT, Contraction
 from tl_dpnp.lowering.nest import Bound, leaves
@@ -23,7 +23,6 @@ _LARGEST_COPY = 1 << 14
 _SUMS_PER_ITERATION = 4
 
 
-@dataclass(frozen=True)
 class Vectors(TiledTactic):
     """See the module."""
 
