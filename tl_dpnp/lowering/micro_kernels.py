@@ -28,7 +28,6 @@ from tl_dpnp.lowering.plan import EXCEEDS_ALL, EXCEEDS_ONE
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled
 from tl_dpnp.lowering.streaming import StreamedResult, streamed_result
-from tl_dpnp.lowering.tactics.team_products import emit_team_product
 from tl_dpnp.lowering.tile_cycles import vector_width
 from tl_dpnp.scalars import INDEX, U32
 
@@ -144,6 +143,8 @@ class _MicroKernel:
         values = {scalar.name: next(given) for scalar in contraction.scalars}
         product = self.maker.products.get(id(operation))
         if product is not None:
+            from tl_dpnp.lowering.tactics.team_products import emit_team_product  # which CUDA devices need
+
             emit_team_product(builder, product, operation, self.memrefs, pointers, values)
             return
         for name, offset in realized.offsets.items():

@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
-from tl_dpnp.kernels.amx.product import work_memory
 from tl_dpnp.kernels.amx.rows import Palette
-from tl_dpnp.kernels.dpas.local_tiles import needed_for_words, piece_words
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.kernels.dpas.pieces import needed_for_words, piece_words
 from tl_dpnp.lowering.expressions import Access, Bound, Convert, Expression, MultiplyAdd, Number, Product
 from tl_dpnp.lowering.instructions import multiplication_in, whole_instruction
 from tl_dpnp.lowering.nest import Assign, Loop, Nest
@@ -171,7 +170,7 @@ def _tile_refusal(product: NestProduct, kernel: TileKernel) -> str | None:
     m, n, k = sizes
     if not all(_is_dense(access, k) for access in (product.a, product.b)):
         return "the elements of an operand do not follow one another along any of its modes"
-    if work_memory(kernel, m, n, k, lies_along(product.b, product.k.variable, k)) > _MOST_MEMORY:
+    if kernel.work_memory(m, n, k, lies_along(product.b, product.k.variable, k)) > _MOST_MEMORY:
         return f"its operands would take more than {_MOST_MEMORY} bytes as tiles"
     return None
 
@@ -182,7 +181,7 @@ def keeps_packed(product: NestProduct, kernel: TileKernel) -> bool:
     assert sizes is not None
     along = lies_along(product.b, product.k.variable, sizes[2])
     known = all(isinstance(stride, int) for stride in product.a.buffer.strides)
-    return known and work_memory(kernel, *sizes, along, keeps_a=True) <= _MOST_MEMORY
+    return known and kernel.work_memory(*sizes, along, keeps_a=True) <= _MOST_MEMORY
 
 
 def lies_along(access: Access, variable: str, size: int) -> bool:

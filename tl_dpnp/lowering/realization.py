@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from tl_dpnp.errors import ScheduleError
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
-from tl_dpnp.kernels.dpas.local_tiles import packed_bytes
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.kernels.dpas.pieces import packed_bytes
 from tl_dpnp.lowering.accumulators import place_accumulators
 from tl_dpnp.lowering.instructions import whole_instruction
 from tl_dpnp.lowering.integer_loads import use_integer_loads

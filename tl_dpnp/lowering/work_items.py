@@ -13,8 +13,6 @@ from tl_dpnp.errors import Span
 from tl_dpnp.language import ops
 from tl_dpnp.language.builder import FunctionBuilder
 from tl_dpnp.lowering.fragments import regions_of
-from tl_dpnp.lowering.phase_values import memory_type
-from tl_dpnp.lowering.phases import Phases
 from tl_dpnp.lowering.rewrite import replace_body, with_regions
 from tl_dpnp.scalars import INDEX
 
@@ -82,6 +80,9 @@ def _written(
     operation: ops.Parallel | ops.ForeachTile, items: ops.WorkItems, taken: Collection[str], constants: _Constants
 ) -> ops.Region:
     """Return what takes the place of a region; what it keeps in memory shows in a first attempt."""
+    from tl_dpnp.lowering.phase_values import memory_type  # which programs without such regions do not need
+    from tl_dpnp.lowering.phases import Phases
+
     # Parameters of these names keep the builder from giving them to other values.
     trial = Phases(FunctionBuilder("work_items", dict.fromkeys(taken, INDEX)), items)
     trial.write(operation, constants)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tl_dpnp.kernels.amx.rows import MOST, ROWS, AmxRow, Cut, Palette, cut
+from tl_dpnp.kernels.amx.rows import IMAGE, MOST, ROWS, WORD, AmxRow, Cut, Palette, cut
 
 __all__ = ["TileKernel", "tile_kernel_named"]
 
@@ -57,6 +57,19 @@ class TileKernel:
         b = [(widths[j % len(widths)], words) for j in range(2)]
         a = [(words, heights[i % len(heights)]) for i in range(2)]
         return Palette((*sums, *b, *a))
+
+    def images(self, m: int, n: int, k: int, b_along_k: bool, keeps_a: bool) -> tuple[int, int]:
+        """Return how many images of tiles of A, and of B, are in memory at a time."""
+        terms, (depth, words) = max(1, self.terms), self.depth(k)
+        rows = self.cut(m).count
+        of_a = (rows if keeps_a else min(self.together, rows)) * depth * terms
+        if b_along_k and not self.terms:
+            depth = int(depth * words * self.row.per_word != k)
+        return of_a, self.cut(n).count * depth * terms
+
+    def work_memory(self, m: int, n: int, k: int, b_along_k: bool, keeps_a: bool = False) -> int:
+        """Return the bytes of the work-item's own memory that the images of a product take."""
+        return sum(self.images(m, n, k, b_along_k, keeps_a)) * IMAGE * WORD
 
     def total(self, i: int, j: int, part: int) -> int:
         """Return the number of a tile of sums: row and column among those computed together, and which of the sums."""

@@ -10,38 +10,22 @@ from llvmlite import ir
 
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.amx.packing import Packer, plus, times
-from tl_dpnp.kernels.amx.rows import MOST, WORD, Cut
+from tl_dpnp.kernels.amx.rows import IMAGE, MOST, WORD, Cut
 from tl_dpnp.kernels.amx.tiles import EmulatedTiles, HardwareTiles, Tiles
 from tl_dpnp.kernels.dpas.fragments import Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.gemm import Product
 from tl_dpnp.kernels.llvm import I64, counted_loop, if_then, index, private_array
 from tl_dpnp.scalars import INDEX, U32
 
-__all__ = ["Finish", "emit_tile_product", "work_memory"]
+__all__ = ["Finish", "emit_tile_product"]
 
 #: Called with the first row and column of a tile of sums in C and the numbers of its rows and columns; those in front
 #: of a range were finished before.  The sums lie in memory of the work-item, 16 rows to a column.
 Finish = Callable[[Size, Size, range, range], None]
 
-_IMAGE = MOST * MOST
 _ROW = index(MOST * WORD)
 #: Steps along k that are written one after the other, at most.
 _UNROLLED = 4
-
-
-def images(kernel: TileKernel, m: int, n: int, k: int, b_along_k: bool, keeps_a: bool) -> tuple[int, int]:
-    """Return how many images of tiles of A, and of B, are in memory at a time."""
-    terms, (depth, words) = max(1, kernel.terms), kernel.depth(k)
-    rows = kernel.cut(m).count
-    of_a = (rows if keeps_a else min(kernel.together, rows)) * depth * terms
-    if b_along_k and not kernel.terms:
-        depth = int(depth * words * kernel.row.per_word != k)
-    return of_a, kernel.cut(n).count * depth * terms
-
-
-def work_memory(kernel: TileKernel, m: int, n: int, k: int, b_along_k: bool, keeps_a: bool = False) -> int:
-    """Return the bytes of the work-item's own memory that the images of a product take."""
-    return sum(images(kernel, m, n, k, b_along_k, keeps_a)) * _IMAGE * WORD
 
 
 @dataclass(frozen=True)
@@ -100,10 +84,10 @@ class _Emitter:
         self.elements = self.words * self.kernel.row.per_word
         self.last = self.a.k - (self.depth - 1) * self.elements
         #: How many images of A and of B there are, and the images.
-        self.counts = images(
-            self.kernel, self.a.size, self.b.size, self.a.k, self.b.lies_along_k, self.keeps_a)
+        self.counts = self.kernel.images(
+            self.a.size, self.b.size, self.a.k, self.b.lies_along_k, self.keeps_a)
         self.images_of_a, self.images_of_b = (
-            private_array(self.builder, U32, max(1, count) * _IMAGE) for count in self.counts)
+            private_array(self.builder, U32, max(1, count) * IMAGE) for count in self.counts)
 
     # --- tiles of C --------------------------------------------------------------------------------------------------
 
@@ -200,7 +184,7 @@ class _Emitter:
 
     def at(self, images: ir.Value, place: Size) -> ir.Value:
         """Return a pointer to an image."""
-        return self.builder.gep(images, [size_value(times(self.builder, place, _IMAGE))])
+        return self.builder.gep(images, [size_value(times(self.builder, place, IMAGE))])
 
     def place_of_a(self, k: Size, tile: _Tile, term: int) -> Size:
         """Return the number of an image of A."""

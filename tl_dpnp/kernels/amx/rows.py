@@ -13,10 +13,12 @@ from dataclasses import dataclass
 
 from tl_dpnp.kernels.instructions import Element, MatrixInstruction
 
-__all__ = ["MOST", "ROWS", "WORD", "AmxRow", "Cut", "Palette", "cut"]
+__all__ = ["IMAGE", "MOST", "ROWS", "WORD", "AmxRow", "Cut", "Palette", "cut"]
 
 #: Rows of a tile, and words of a row, at most; bytes of a word.
 MOST, WORD = 16, 4
+#: Words of the image of a tile in memory.
+IMAGE = MOST * MOST
 
 
 @dataclass(frozen=True)

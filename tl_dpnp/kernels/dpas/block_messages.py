@@ -40,17 +40,6 @@ class Surface:
     height: Size
     pitch: Size
 
-    @staticmethod
-    def may_be(bits: int, width: object, height: object, pitch: object) -> bool:
-        """Whether what is known of a matrix allows messages; anything but an int is not known."""
-        known = [(size, rule) for size, rule in (
-            (width, lambda size: _bytes_fit(size * bits, RULES.width_multiple)),
-            (pitch, lambda size: _bytes_fit(size * bits, RULES.pitch_multiple)),
-            (height, lambda size: 1 <= size <= RULES.most_bytes),
-        ) if isinstance(size, int)]
-        overlaps = isinstance(width, int) and isinstance(pitch, int) and pitch < width
-        return all(rule(size) for size, rule in known) and not overlaps
-
     def conditions(self, builder: ir.IRBuilder) -> list[ir.Value]:
         """Return what has to hold at run time that messages can move blocks of the matrix, as values of one bit.
 
@@ -77,12 +66,6 @@ class Surface:
         if gap * self.bits < 8 * RULES.address:
             result.append(builder.icmp_signed("<=", builder.add(before, width), pitch))
         return result
-
-
-def _bytes_fit(bits: int, multiple: int) -> bool:
-    """Whether the bits of a line are whole multiples of bytes and within bounds."""
-    size, rest = divmod(bits, 8 * multiple)
-    return not rest and RULES.least_bytes <= size * multiple <= RULES.most_bytes - RULES.address
 
 
 def _in_bytes(builder: ir.IRBuilder, size: Size, bits: int) -> ir.Value:

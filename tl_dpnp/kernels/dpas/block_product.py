@@ -14,6 +14,7 @@ from tl_dpnp.kernels.dpas.block_messages import BlockMessages, Surface
 from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, RULES, Block
 from tl_dpnp.kernels.dpas.fragments import Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.kernels.dpas.operands import may_be_surface
 from tl_dpnp.kernels.dpas.tile_blocks import TileLoads, loads_of_a, loads_of_b
 from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, constant, counted_loop, index, undefined
 
@@ -52,7 +53,7 @@ def result_surface(result: Result | None, m: Size, n: Size) -> Surface | None:
     bits = matrix.element.bits
     if matrix.pointer.type.addrspace != GLOBAL or matrix.strides[0] != 1 or bits not in (16, 32):
         return None
-    return Surface(matrix.pointer, bits, m, n, matrix.strides[1]) if Surface.may_be(
+    return Surface(matrix.pointer, bits, m, n, matrix.strides[1]) if may_be_surface(
         bits, m, n, matrix.strides[1]) else None
 
 

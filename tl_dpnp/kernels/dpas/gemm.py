@@ -14,11 +14,13 @@ from tl_dpnp.kernels.dpas.block_product import BlockProduct, Result, Shared, res
 from tl_dpnp.kernels.dpas.emit import multiply_add
 from tl_dpnp.kernels.dpas.fragments import Loader, Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.functions import operand_types
-from tl_dpnp.kernels.dpas.local_tiles import LocalTile, needed_for_words, piece_words
+from tl_dpnp.kernels.dpas.local_tiles import LocalTile
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.kernels.dpas.operands import refused_operand, takes_wide_loads
 from tl_dpnp.kernels.dpas.packed_loads import PackedLoader
-from tl_dpnp.kernels.dpas.tile_blocks import operand_surface, refused_operand
-from tl_dpnp.kernels.dpas.wide_loads import WideLoader, is_aligned, takes_wide_loads
+from tl_dpnp.kernels.dpas.pieces import needed_for_words, piece_words
+from tl_dpnp.kernels.dpas.tile_blocks import operand_surface
+from tl_dpnp.kernels.dpas.wide_loads import WideLoader, is_aligned
 from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, counted_loop, index
 from tl_dpnp.scalars import F32
 

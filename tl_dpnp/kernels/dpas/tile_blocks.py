@@ -9,9 +9,8 @@ from tl_dpnp.kernels.dpas.block_messages import Surface
 from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, RULES, Block, Kind
 from tl_dpnp.kernels.dpas.fragments import Matrix, Size
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
-from tl_dpnp.kernels.dpas.rows import DpasRow
 
-__all__ = ["TileLoad", "TileLoads", "loads_of_a", "loads_of_b", "operand_surface", "refused_operand"]
+__all__ = ["TileLoad", "TileLoads", "loads_of_a", "loads_of_b", "operand_surface"]
 
 
 @dataclass(frozen=True)
@@ -41,31 +40,6 @@ class TileLoads:
     def k_field(self) -> int:
         """The field of a header that moves along k."""
         return ROW if self.lines_are_columns else COLUMN
-
-
-def refused_operand(
-    row: DpasRow, a: tuple[object, ...], b: tuple[object, ...], sizes: tuple[object, ...]
-) -> str | None:
-    """Return which operand messages do not load, for all that is known of it, "A" or "B"; None where they may.
-
-    Strides are along m and k and along k and n, sizes are m, n and k; anything but an int is not known.  Both operands
-    have to be in global memory.
-    """
-    m, n, k = sizes
-    a_bits, b_bits = row.source1.bits, row.source2.bits
-    if 1 not in a:
-        return "A"
-    # Integers below 8 bits are loaded as bytes, in their order along k.
-    fits = Surface.may_be(a_bits, m, k, a[1]) and a_bits >= 8 if a[0] == 1 else Surface.may_be(a_bits, k, m, a[0])
-    if not fits:
-        return "A"
-    if row.a_elements != row.repeat:
-        return "B"
-    if b[0] == 1:
-        return None if Surface.may_be(b_bits, k, n, b[1]) else "B"
-    # Columns of B are found in words that hold several; where A lies along k, the operands' roles can be exchanged.
-    splits = b[1] == 1 and a[0] == 1 and b_bits >= 8 and row.repeat * b_bits % 32 == 0
-    return None if splits and Surface.may_be(b_bits, n, k, b[0]) else "B"
 
 
 def operand_surface(matrix: Matrix, lines: Size, k: Size, along_k: bool) -> Surface:

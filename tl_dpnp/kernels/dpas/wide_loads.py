@@ -17,23 +17,10 @@ from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.llvm import I32, I64, constant, index, undefined, vector_of
 
-__all__ = ["WideLoader", "is_aligned", "takes_wide_loads"]
+__all__ = ["WideLoader", "is_aligned"]
 
 _I16 = ir.IntType(16)
 _WORD_BYTES = 4
-
-
-def takes_wide_loads(
-    kernel: MicroKernel, a: tuple[object, ...], b: tuple[object, ...], m: object
-) -> bool:
-    """Whether operands with these strides can be loaded so, if their addresses are multiples of 4; m is that of C."""
-    row = kernel.row
-    if row.execution_size != 8 or row.source1.bits != 16 or kernel.terms or kernel.lane_blocks not in (2, 4):
-        return False
-    match (*a, *b, m):
-        case (1, int() as pitch, 1, int() as other, int() as rows):
-            return pitch % 2 == 0 and other % 2 == 0 and rows % kernel.lane_blocks == 0 and kernel.steps in (1, 2, 4)
-    return False
 
 
 def is_aligned(builder: ir.IRBuilder, *pointers: ir.Value) -> ir.Value:

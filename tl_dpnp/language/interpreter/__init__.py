@@ -13,6 +13,18 @@ undefined is defined here, so that a run always ends in a result or in a `TLErro
 Floating-point linear algebra accumulates in a wider type and rounds once (see `algebra`); integers wrap.
 """
 
-from tl_dpnp.language.interpreter.machine import interpret
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tl_dpnp.language.interpreter.machine import interpret
 
 __all__ = ["interpret"]
+
+
+def __getattr__(name: str) -> Any:
+    """The machine is imported when it is asked for: to fold constants takes the meaning of scalars only."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tl_dpnp.language.interpreter import machine
+
+    return getattr(machine, name)

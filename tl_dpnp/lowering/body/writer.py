@@ -37,11 +37,10 @@ from tl_dpnp.lowering.counting import cannot_overflow, counter_type
 from tl_dpnp.lowering.decomposition import no_lowering
 from tl_dpnp.lowering.kernel_call import KernelMaker
 from tl_dpnp.lowering.scalar_code import scalar_intrinsic
-from tl_dpnp.lowering.vector_loops import VectorLoop, vector_loop
 from tl_dpnp.scalars import INDEX, U32, U64, ScalarType
 
 if TYPE_CHECKING:
-    pass
+    from tl_dpnp.lowering.vector_loops import VectorLoop
 
 __all__ = ["BodyWriter", "argument_type"]
 
@@ -316,10 +315,13 @@ class BodyWriter(FragmentWriter):
         ranges = [
             (variable, self.wide(start), self.bind(self.wide(stop))) for variable, start, stop in operation.ranges
         ]
-        vectors = vector_loop(operation, ranges, self.memrefs, self.vector_bytes) if self.vector_bytes else None
+        vectors = None
+        if self.vector_bytes:
+            from tl_dpnp.lowering.vector_loops import vector_loop  # which only such loops need
+
+            vectors = vector_loop(operation, ranges, self.memrefs, self.vector_bytes)
         if vectors is not None:
             ranges = list(vectors.ranges)
-
         joined = 1 if self.mapping.frame.is_alone else self.joined(ranges)
 
         def write(left: int) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from llvmlite import ir
 
@@ -21,7 +21,6 @@ from tl_dpnp.kernels import scalar_ops
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.atomics import atomic_add, atomic_exchange, atomic_replace, parts_of
 from tl_dpnp.kernels.complex_numbers import part_of, times_i, to_both_parts
-from tl_dpnp.kernels.dpas.gemm import SubGroup, uniform
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.intrinsics import barrier
 from tl_dpnp.kernels.llvm import (
@@ -44,9 +43,7 @@ from tl_dpnp.lowering.emission.asynchronous import AsynchronousCopies
 from tl_dpnp.lowering.emission.blocks import Blocks, cut_fused
 from tl_dpnp.lowering.emission.memory import Memory, NestArguments, rows_mixed
 from tl_dpnp.lowering.emission.prefetching import Shares
-from tl_dpnp.lowering.emission.products import Elements, emit_on_dpas, emit_on_tiles
 from tl_dpnp.lowering.emission.streamed_stores import StreamedStores
-from tl_dpnp.lowering.emission.tensor_cores import TensorCores
 from tl_dpnp.lowering.emission.variables import Lanes, PerLane, Variable, Variables, pieces, with_last_filled
 from tl_dpnp.lowering.instructions import instruction_named, instruction_of, multiplication_in
 from tl_dpnp.lowering.layout import SubgroupLayout
@@ -78,6 +75,9 @@ from tl_dpnp.lowering.nest import (
     type_of,
 )
 from tl_dpnp.scalars import ScalarType
+
+if TYPE_CHECKING:
+    from tl_dpnp.lowering.emission.tensor_cores import TensorCores
 
 __all__ = ["emit_nest"]
 
@@ -126,10 +126,14 @@ def emit_nest(
                     Blocks.of(nest, vector_width))
     copies = AsynchronousCopies.of(nest, memory, layout)
     forms = {row for loop in loops_of(nest.body) if (row := instruction_of(loop, MmaRow)) is not None}
+    tensor_cores = None
+    if forms:
+        from tl_dpnp.lowering.emission.tensor_cores import TensorCores
+
+        tensor_cores = TensorCores.start(memory, forms)
     emitter = _Emitter(
         builder, arguments, pointers, layout, vector_width, _computes_twice(nest), stores_twice, variables,
-        memory, engine, streamed, copies, TensorCores.start(memory, forms) if forms else None,
-        Shares.of(nest))
+        memory, engine, streamed, copies, tensor_cores, Shares.of(nest))
     emitter.find_subgroup()
     emitter.nodes(nest.body)
     copies.wait()
@@ -304,7 +308,10 @@ class _Emitter:
 
     def product(self, loop: Loop, kernel: MicroKernel) -> None:
         """Emit a product on the matrix engine; the nest says how each sum is stored."""
-        emit_on_dpas(self.builder, loop, kernel, self.arguments, self.place_on_engine(), self.engine.emulated,
+        from tl_dpnp.lowering.emission.products import Elements, emit_on_dpas, place_on_engine  # which engines need
+
+        place = place_on_engine(self.builder, self.layout, self.position, self.engine.emulated)
+        emit_on_dpas(self.builder, loop, kernel, self.arguments, place, self.engine.emulated,
                      Elements(self.at, self.assign, self.expression))
 
     @contextmanager
@@ -323,6 +330,8 @@ class _Emitter:
 
     def product_on_tiles(self, loop: Loop, kernel: TileKernel) -> None:
         """Emit a product on tiles; what the nest says of how sums are stored becomes loops over those of a tile."""
+        from tl_dpnp.lowering.emission.products import emit_on_tiles
+
         def finish(first: Mapping[str, Variable], nodes: Sequence[Node]) -> None:
             self.variables.values.update(first)
             self.memory.forget()
@@ -332,18 +341,6 @@ class _Emitter:
                 del self.variables.values[variable]
 
         emit_on_tiles(self.builder, loop, kernel, self.arguments, self.pointers, finish, self.engine.emulates_tiles)
-
-    def place_on_engine(self) -> SubGroup:
-        lane, rows, columns = self.local_id(0), self.layout.rows, self.layout.columns
-        if self.layout.subgroups == 1:
-            return SubGroup(lane, index(0), index(0), rows, columns)
-        if self.engine.emulated:
-            row, column = self.position["rows"], self.position["columns"]
-            return SubGroup(lane, row, column, rows, columns)
-        # Intel's GPU compiler takes the id of a dimension for one that differs from lane to lane.
-        own = uniform(self.builder, self.local_id(1))
-        row, column = self.builder.urem(own, index(rows)), self.builder.udiv(own, index(rows))
-        return SubGroup(lane, row, column, rows, columns)
 
     def iteration(self, loop: Loop, value: Variable) -> None:
         """Emit the body once, with the loop variable being `value`."""

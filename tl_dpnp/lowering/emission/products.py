@@ -13,12 +13,14 @@ from tl_dpnp.kernels.amx.product import emit_tile_product
 from tl_dpnp.kernels.amx.rows import MOST
 from tl_dpnp.kernels.dpas.block_product import Result
 from tl_dpnp.kernels.dpas.fragments import Matrix, Size
-from tl_dpnp.kernels.dpas.gemm import Product, SubGroup, emit_product
+from tl_dpnp.kernels.dpas.gemm import Product, SubGroup, emit_product, uniform
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.elements import from_storage, to_storage
-from tl_dpnp.kernels.llvm import I32, private_array
+from tl_dpnp.kernels.llvm import I32, index, private_array
+from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.memory import NestArguments
 from tl_dpnp.lowering.emission.variables import PerLane, Variable
+from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.nest import (
     Access,
     Assign,
@@ -34,7 +36,7 @@ from tl_dpnp.lowering.nest import (
 )
 from tl_dpnp.lowering.nest_products import NestProduct, keeps_packed, product_in, stores_sums
 
-__all__ = ["Elements", "emit_on_dpas", "emit_on_tiles", "product_of"]
+__all__ = ["Elements", "emit_on_dpas", "emit_on_tiles", "place_on_engine", "product_of"]
 
 
 def _matrix_of(access: Access, arguments: NestArguments, first: str, second: str) -> Matrix:
@@ -67,6 +69,22 @@ class Elements:
     at: Callable[[Mapping[str, Variable], Mapping[Access, ir.Value]], AbstractContextManager[None]]
     assign: Callable[[Assign], None]
     expression: Callable[[Expression], ir.Value]
+
+
+def place_on_engine(
+    builder: ir.IRBuilder, layout: SubgroupLayout, position: Mapping[str, ir.Value | None], emulated: bool
+) -> SubGroup:
+    """Return the place of a work-item; `position` is that of its sub-group along rows and columns."""
+    target, rows, columns = target_of(builder), layout.rows, layout.columns
+    lane = target.item_index(builder, 0)
+    if layout.subgroups == 1:
+        return SubGroup(lane, index(0), index(0), rows, columns)
+    if emulated:
+        return SubGroup(lane, position["rows"], position["columns"], rows, columns)
+    # Intel's GPU compiler takes the id of a dimension for one that differs from lane to lane.
+    own = uniform(builder, target.item_index(builder, 1))
+    row, column = builder.urem(own, index(rows)), builder.udiv(own, index(rows))
+    return SubGroup(lane, row, column, rows, columns)
 
 
 def emit_on_dpas(

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import functools
-import importlib
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tl_dpnp.lowering.analysis import Analysis
+from tl_dpnp.lowering.homes import class_at
 from tl_dpnp.lowering.mappings.frames import FRAMES
 from tl_dpnp.lowering.mappings.mapping import Mapping
-from tl_dpnp.lowering.mappings.sub_group import SubGroups
 from tl_dpnp.lowering.mappings.work_item import WorkItem
+
+if TYPE_CHECKING:
+    from tl_dpnp.lowering.mappings.sub_group import SubGroups
 
 __all__ = ["base_mapping", "default_mapping", "mappings_of"]
 
-#: The mappings for programs of all kinds.
-BaseMapping = WorkItem | SubGroups
 
-
-@functools.cache
-def _special(home: str) -> type[Mapping]:
-    """Return a mapping for some programs; devices that it is not for do without its modules."""
-    module, _, name = home.rpartition(".")
-    found: type[Mapping] = getattr(importlib.import_module(f"{__package__}.{module}"), name)
-    return found
-
-
-def base_mapping(analysis: Analysis) -> BaseMapping:
+def base_mapping(analysis: Analysis) -> WorkItem | SubGroups:
     """Return the mapping that a program of any kind has on a device, or that the one which is asked for is over.
 
     A work-item of a CPU computes a work-group, unless there are products for a matrix engine, or the function has
@@ -37,7 +28,11 @@ def base_mapping(analysis: Analysis) -> BaseMapping:
         is_alone = analysis.device.is_cpu and not analysis.parsed.has_attributes and not analysis.products
     else:
         is_alone = FRAMES[analysis.options.form].is_alone
-    return (WorkItem if is_alone else SubGroups).of(analysis)
+    if is_alone:
+        return WorkItem.of(analysis)
+    from tl_dpnp.lowering.mappings.sub_group import SubGroups  # which CPUs seldom need
+
+    return SubGroups.of(analysis)
 
 
 def mappings_of(analysis: Analysis) -> tuple[Mapping, ...]:
@@ -52,7 +47,7 @@ def mappings_of(analysis: Analysis) -> tuple[Mapping, ...]:
     for form, frame in FRAMES.items():
         is_possible = is_open and (analysis.device.has_persistent_blocks or not frame.is_persistent)
         if frame.home and (is_possible or options.form == form):
-            kind = _special(frame.home)
+            kind: type[Mapping] = class_at("mappings", frame.home)
             mapping = None if base.is_given else kind.over(found[-1], analysis)
             if mapping is not None:
                 is_for_all = not mapping.awaits_call and mapping.frame.takes_every_call

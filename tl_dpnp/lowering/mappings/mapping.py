@@ -17,12 +17,12 @@ from tl_dpnp.lowering.mappings.frames import FRAMES, Form, Frame
 from tl_dpnp.lowering.memory import Placement
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.tactics.tactic import Place
-from tl_dpnp.lowering.tactics.team_products import TeamProduct
 from tl_dpnp.lowering.variants import Condition
 from tl_dpnp.target.core import Core
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.body.writer import BodyWriter
+    from tl_dpnp.lowering.tactics.team_products import TeamProduct
 
 __all__ = ["LoopMapping", "Mapping"]
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tl_dpnp.kernels.dpas.local_tiles import packed_bytes, packed_registers
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.kernels.dpas.operands import refused_operand, takes_wide_loads
+from tl_dpnp.kernels.dpas.pieces import packed_bytes, packed_registers
 from tl_dpnp.kernels.dpas.rows import DpasRow, find_row
-from tl_dpnp.kernels.dpas.tile_blocks import refused_operand
-from tl_dpnp.kernels.dpas.wide_loads import takes_wide_loads
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.matrix_engine import MatrixEngine
