@@ -19,7 +19,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
@@ -48,8 +47,7 @@ LOGS = {
 }
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """One setting: `kind` says what values it takes, `parse` reads one from text or raises `ValueError`."""
 
     name: str

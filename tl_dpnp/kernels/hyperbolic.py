@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from llvmlite import ir
 
@@ -19,8 +19,7 @@ from tl_dpnp.scalars import F32, F64, ScalarType
 __all__ = ["tanh"]
 
 
-@dataclass(frozen=True)
-class _Format:
+class _Format(NamedTuple):
     """A format of floats: `bits` of a number, `mantissa` of which are stored of it, and what its precision asks for.
 
     `saturated` is a y from which on the result rounds to 1.  `degree` is that of the Taylor polynomial of exp r − 1:

@@ -8,13 +8,12 @@ has a table of rows beside what emits them: vectors (`tl_dpnp.kernels.simd_rows`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 __all__ = ["Element", "MatrixInstruction"]
 
 
-@dataclass(frozen=True)
-class Element:
+class Element(NamedTuple):
     """The type of the elements of an operand, by the engine's name for it.
 
     `type` is the name of the language's type that is loaded for it and stored of it, where that is another; `text` is

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import MISSING, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.language.constants import format_constant
@@ -154,8 +154,7 @@ def _modifier(word: str, words: tuple[str, ...]) -> str:
     return "" if word == words[0] else f".{word}"
 
 
-@dataclass(frozen=True)
-class _Role:
+class _Role(NamedTuple):
     """What an annotation of a field says: its rule of the grammar, its text, and how it is read.
 
     What is `beside` the operands has its places in the text counted behind theirs; what is `like_result` takes the
@@ -210,8 +209,7 @@ _ROLES: Mapping[str, _Role] = {
 _PLACE = re.compile(r"\{(\w+)(?:\.(\w+))?\}")
 
 
-@dataclass(frozen=True)
-class _Form:
+class _Form(NamedTuple):
     """A parsed spelling of a class: texts, and (field, rule of its type) between them.
 
     `reads` holds, in the order in which fields are read, each with its role, its place, and that of its type;

@@ -6,8 +6,7 @@ Source: language 0.4, section "Attributes".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lark import Token, Tree
 
@@ -20,8 +19,7 @@ __all__ = ["ALLOWED", "Attribute", "read_attributes"]
 Report = Callable[[str, Any, str, Any], None]
 
 
-@dataclass(frozen=True)
-class Attribute:
+class Attribute(NamedTuple):
     """A known attribute: a legal value as text, and whether a value is legal."""
 
     example: str

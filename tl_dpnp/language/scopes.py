@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tl_dpnp.errors import Span
 from tl_dpnp.language.ir import Operand, Operation, Value
@@ -12,8 +12,7 @@ from tl_dpnp.language.types import MemrefType, Type
 __all__ = ["Entry", "Scopes"]
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """What a name stands for: a value, or the constant that a ``constant`` gave the name.
 
     `declared` is the type that later annotations repeat: that of the dialect 0.4 may leave strides open that are known.

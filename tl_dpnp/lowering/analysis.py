@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping as Table
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tl_dpnp.errors import Diagnostic, LoweringError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
@@ -68,8 +69,7 @@ class Analysis:
         return Passes(self.parsed, self.canonical, tuple(self.placements.values()), self.function)
 
 
-@dataclass(frozen=True)
-class Passes:
+class Passes(NamedTuple):
     """A function after each pass, and where its temporaries are; printed when somebody asks."""
 
     parsed: ops.Function

@@ -9,7 +9,7 @@ next first one.  Memory is the same when it belongs to one parameter, or to temp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.memory import Placement
@@ -18,8 +18,7 @@ from tl_dpnp.lowering.rewrite import replace_body, root_of, roots, with_regions
 __all__ = ["insert_barriers"]
 
 
-@dataclass(frozen=True)
-class _Access:
+class _Access(NamedTuple):
     root: str
     writes: bool
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tl_dpnp.kernels.mma.fragments import ACROSS, Fragment, rows_of
 from tl_dpnp.kernels.mma.rows import LANES, MmaRow
@@ -34,16 +35,14 @@ _COOPERATIVE = (ops.CooperativeMatrixConstruct, ops.CooperativeMatrixMulAdd, ops
 _SUMS = {"f32": "f32", "f64": "f64", "i32": "s32", "u32": "s32"}
 
 
-@dataclass(frozen=True)
-class FragmentChoice:
+class FragmentChoice(NamedTuple):
     """The regions whose matrices are fragments, by their numbers in the function, and what to tell of all of them."""
 
     kept: frozenset[int] = frozenset()
     remarks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class FragmentProduct:
+class FragmentProduct(NamedTuple):
     """What multiplies fragments: an instruction, on f32 as two tf32 where it `is_split`."""
 
     row: MmaRow

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
 from tl_dpnp.kernels import simd_rows
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel, tile_kernel_named
@@ -40,8 +40,7 @@ def whole_instruction(nest: Nest, kind: type[_Kind]) -> _Kind | None:
     return None
 
 
-@dataclass(frozen=True)
-class Multiplication:
+class Multiplication(NamedTuple):
     """A part of a nest that adds ``A[m, k] * B[k, n]`` to ``C[m, n]``: what an instruction means, whatever its sizes.
 
     `loops` are those that it consists of, outermost first.  `left` and `right` are the factors, which read `a` and `b`.

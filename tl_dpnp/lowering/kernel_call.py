@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tl_dpnp.kernels.llvm import Intrinsic
 from tl_dpnp.language import ops
@@ -12,8 +12,7 @@ from tl_dpnp.lowering.body.memref import MemrefDescriptor
 __all__ = ["KernelCall", "KernelMaker"]
 
 
-@dataclass(frozen=True)
-class KernelCall:
+class KernelCall(NamedTuple):
     """A micro-kernel and what it is called with: positions of memrefs, and run-time sizes, strides and scalars.
 
     `dimensions` lists (operand position, "size", "stride" or "step", mode) in the order of the parameters; `scalars`

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["SubgroupLayout"]
 
 
-@dataclass(frozen=True)
-class SubgroupLayout:
+class SubgroupLayout(NamedTuple):
     """How the work-items of a work-group share the loops: lanes, and sub-groups along rows and columns."""
 
     lanes: int = 1

@@ -206,7 +206,7 @@ class _MicroKernel:
             return
         with builder.if_else(ahead.streams) as (then, otherwise):
             with then:
-                always = replace(ahead, wanted=_TRUE, streams=_TRUE)
+                always = ahead._replace(wanted=_TRUE, streams=_TRUE)
                 self._emit_nest(builder, self.out_of_cache.realized.nest, replace(arguments, ahead=always))
             with otherwise:
                 self._emit_nest(builder, nest, replace(arguments, ahead=Ahead(ahead.wanted, every, _FALSE)))

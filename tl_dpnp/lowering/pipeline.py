@@ -6,8 +6,8 @@ Each stage is printed and kept, so that a user can see what every pass did.
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
+from typing import Literal, NamedTuple
 
 from tl_dpnp.errors import Diagnostic, UnsupportedError
 from tl_dpnp.kernels.targets import target_for
@@ -41,8 +41,7 @@ _KERNEL_NAME = "tl_kernel"
 _OPERATIONS_AHEAD, _GROUPS_AHEAD, _BYTES_AHEAD = 8192, 8, 48 << 10
 
 
-@dataclass(frozen=True)
-class LoweredKernel:
+class LoweredKernel(NamedTuple):
     """A kernel ready to be compiled; pickles.
 
     `llvm` is its body as the LLVM IR of a function (`tl_dpnp.lowering.body.emission`) with these `arguments`, which an
@@ -155,7 +154,7 @@ def _with_loops(analysis: Analysis, mapping: LoopMapping) -> LoweredKernel:
     lowered = _lowered(plan, body, analysis, schedules, mapping, remarks, (*twice, *maker.out_of_cache))
     if not device.is_cpu or mapping.frame.is_alone:
         return lowered
-    return replace(lowered, one_item_at_a_time="always" if options.debug else "with private arrays")
+    return lowered._replace(one_item_at_a_time="always" if options.debug else "with private arrays")
 
 
 def _lowered(

@@ -8,7 +8,7 @@ memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tl_dpnp.errors import ScheduleError
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
@@ -26,8 +26,7 @@ from tl_dpnp.lowering.synchronization import synchronize
 __all__ = ["Realized", "realize"]
 
 
-@dataclass(frozen=True)
-class Realized:
+class Realized(NamedTuple):
     """A nest to emit; `offsets` are the places of its copies in the `scratch` bytes of local memory that it takes.
 
     The pieces of a packed product take all of it.

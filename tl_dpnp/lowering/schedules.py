@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from tl_dpnp.errors import Diagnostic, ScheduleError, TLTypeError
 from tl_dpnp.kernels.mma.rows import MmaRow
@@ -30,8 +30,7 @@ __all__ = ["GivenSchedule", "Scheduled", "registers_of", "resolve_schedules", "s
 GivenSchedule = Schedule | Mapping[str, Any] | str | Callable[[Schedule], Schedule | None]
 
 
-@dataclass(frozen=True)
-class Scheduled:
+class Scheduled(NamedTuple):
     """A linear-algebra instruction with its schedule and what is emitted for it.
 
     `remark` says why a product is, or is not, on the matrix engine that there is.  `out_of_cache` is the same

@@ -9,7 +9,7 @@ tile of columns.  That costs next to nothing even where columns are whole lines.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tl_dpnp.lowering.nest import Access, Buffer, Loop, Nest, Node, leaves, loops_of
 from tl_dpnp.target.core import CACHE_LINE
@@ -21,8 +21,7 @@ __all__ = ["StreamedResult", "streamed_result"]
 _LEAST_STAGED, _LARGEST_TILE = 2 * CACHE_LINE, 1 << 14
 
 
-@dataclass(frozen=True)
-class StreamedResult:
+class StreamedResult(NamedTuple):
     """A result that is computed elsewhere, and the loops over tiles of its columns, from the first to the last.
 
     A column has `column` elements, a tile up to `tile`.  Without loops the whole result is one tile.

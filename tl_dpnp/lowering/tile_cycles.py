@@ -6,7 +6,7 @@ Rows that are left over by whole vectors have one of their own, or share vectors
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tl_dpnp.kernels.llvm import MOST_LANES, power_of_two
 from tl_dpnp.lowering.contraction import Contraction
@@ -77,8 +77,7 @@ def _cycles(
                for height, shared, times in rows for width, count in parts)
 
 
-@dataclass(frozen=True)
-class TileCycles:
+class TileCycles(NamedTuple):
     """What decides how many cycles the tiles of one product take on a core.
 
     Where its columns are `neighbours`, the elements of B for one step lie side by side; where a column of A may begin

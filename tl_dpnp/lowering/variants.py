@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.mappings.frames import FRAMES, Form
@@ -33,8 +33,7 @@ class FewGroups:
 Condition = FewGroups | TilePlan | BlockPlan
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(NamedTuple):
     """A kernel that a program can have on a device: what the compiler is asked for, and the calls that it is for.
 
     `form` is None for what the user's options ask for anyway; `condition` is None where any call will do.  A call takes

@@ -7,7 +7,8 @@ The work-items that a program sees are indices of loops, whichever work-items a 
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from tl_dpnp.errors import Span
 from tl_dpnp.language import ops
@@ -45,8 +46,7 @@ def spread_work_items(function: ops.Function, kept: Container[int] = ()) -> ops.
     return replace_body(function, _spread(function.body, _Spreading(items, taken, constants, staying, used)))
 
 
-@dataclass(frozen=True)
-class _Spreading:
+class _Spreading(NamedTuple):
     """What regions are spread by; those with the identities `staying` are not, and use the values `used`."""
 
     items: ops.WorkItems

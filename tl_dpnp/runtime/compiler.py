@@ -9,8 +9,8 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tl_dpnp.errors import TLError
 from tl_dpnp.lowering.device import LoweringOptions
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["CompiledKernel", "cache_key", "compile_program", "keep", "llvm_of", "lowered"]
 
 
-@dataclass(frozen=True)
-class CompiledKernel:
+class CompiledKernel(NamedTuple):
     """A program compiled for one device: its plan, its SPIR-V module or PTX and the text of its kernel.
 
     `seconds` is the wall-clock time that this took; `from_cache` says that it was only read from disk.

@@ -7,8 +7,7 @@ and defined by the module of a body, which is linked to it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 
@@ -25,8 +24,7 @@ _NAMES = {"f16": "float32", "bf16": "float32", "f32": "float32", "f64": "float64
 _MOST_ELEMENTS = 30
 
 
-@dataclass(frozen=True)
-class DeviceCode:
+class DeviceCode(NamedTuple):
     """A compiled kernel: its SPIR-V module or PTX, its name in there, and the LLVM IR that it was made from."""
 
     binary: bytes

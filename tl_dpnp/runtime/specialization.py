@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tl_dpnp.language.types import MemrefType, canonical_strides
 from tl_dpnp.runtime.call.arguments import BoundCall, MemrefArgument
@@ -26,8 +25,7 @@ __all__ = ["MOST_SPECIALIZATIONS", "Specialization", "Specializations"]
 MOST_SPECIALIZATIONS = 8
 
 
-@dataclass(frozen=True)
-class Specialization:
+class Specialization(NamedTuple):
     """A program for some sizes: its compilations, and how arguments that the general program took become its own."""
 
     binding: Binding

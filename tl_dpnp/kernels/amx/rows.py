@@ -10,6 +10,7 @@ rows of A.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tl_dpnp.kernels.instructions import Element, MatrixInstruction
 
@@ -97,8 +98,7 @@ def cut(size: int, kinds: int) -> Cut:
     return Cut(size, (-first, second))
 
 
-@dataclass(frozen=True)
-class Palette:
+class Palette(NamedTuple):
     """The shapes of all tiles: rows and words of each, none for those that are not used."""
 
     shapes: tuple[tuple[int, int], ...]

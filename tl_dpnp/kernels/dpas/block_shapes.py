@@ -7,7 +7,7 @@ makes of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from llvmlite import ir
 
@@ -25,8 +25,7 @@ COLUMN, ROW = 5, 6
 _SIZES, _PACKED, _TRANSPOSED = {8: 0, 16: 1 << 9, 32: 2 << 9}, 0x80, 0x8000
 
 
-@dataclass(frozen=True)
-class BlockRules:
+class BlockRules(NamedTuple):
     """What these messages can do: bytes of a matrix, multiples of bytes, and the most rows, bytes and registers.
 
     Of words of 32 bits that are transposed, so many may lie in a row.

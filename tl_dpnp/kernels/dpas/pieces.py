@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 
@@ -23,8 +23,7 @@ WORD_BITS = 32
 _MOST_WORDS = 4
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """The lines of an operand in local memory, and how its fragments lie there.
 
     A fragment has `lines` lines of `words` 32-bit words, the lines of a word next to each other if it is `across`, as
@@ -126,8 +125,7 @@ def packed_registers(
     return total
 
 
-@dataclass(frozen=True)
-class Unit:
+class Unit(NamedTuple):
     """What a work-item loads and packs at a time: neighbouring lines and words; `along` k if a load is."""
 
     lines: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from llvmlite import ir
 
@@ -168,8 +169,7 @@ def _shuffled_word(b: ir.IRBuilder, word: ir.Value, lane: ir.Value) -> ir.Value:
 # --- products --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Product:
+class _Product(NamedTuple):
     """Words of the operands of a form; f32 as one or two tf32 where `is_split`."""
 
     b: ir.IRBuilder

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from llvmlite import ir
 
@@ -23,8 +23,7 @@ __all__ = ["MatrixPart", "load_fragment", "store_fragment"]
 _Block = tuple[int, int]
 
 
-@dataclass(frozen=True)
-class MatrixPart:
+class MatrixPart(NamedTuple):
     """A part of a matrix in memory as a fragment has it: strides along its rows and columns, in elements.
 
     `pointer` points to its first element.  `bounds` are, along each, the index of the first element in the matrix and
@@ -85,12 +84,11 @@ def _as_accessed(fragment: Fragment, part: MatrixPart) -> Fragment:
     axis = fragment.layout.axis
     along, across = part.strides[axis], part.strides[1 - axis]
     if fragment.element.bits == 16 and fragment.layout.run == 2 and _is_one(across) and not _is_one(along):
-        return replace(fragment, name=f"{fragment.name}_turned", layout=Layout(not fragment.layout.by_columns))
+        return fragment._replace(name=f"{fragment.name}_turned", layout=Layout(not fragment.layout.by_columns))
     return fragment
 
 
-@dataclass(frozen=True)
-class _Access:
+class _Access(NamedTuple):
     """Where a lane's elements are; `is_checked` says that each is looked at whether it is inside."""
 
     b: ir.IRBuilder
@@ -192,4 +190,4 @@ def _by_paths(
         with then:
             paths(access, may_run)
         with otherwise:
-            paths(replace(access, is_checked=True), are_whole)
+            paths(access._replace(is_checked=True), are_whole)

@@ -10,7 +10,7 @@ as a lane's widest access.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tl_dpnp.kernels.mma.rows import LANES, ROWS, MmaRow, Operand
 from tl_dpnp.scalars import ScalarType
@@ -23,8 +23,7 @@ ACROSS, _SHARING = 8, 4
 FACTORS, _SUMS = ("f16", "bf16", "tf32", "f64", "s8", "u8"), ("f32", "f64", "s32")
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """How blocks are held: by rows or by columns, and how many elements of one of these by a lane."""
 
     by_columns: bool = False
@@ -46,8 +45,7 @@ class Layout:
 BY_ROWS = Layout()
 
 
-@dataclass(frozen=True)
-class Fragment:
+class Fragment(NamedTuple):
     """A matrix of whole blocks in registers, by its name in the function; two of one name are the same registers."""
 
     name: str

@@ -7,12 +7,12 @@ Sources: PTX ISA 9.0, sections 9.7.9.25.3 (cp.async) and 9.7.14.5.15 (ldmatrix);
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["COPIES", "MATRIX_LOADS", "AsyncCopy", "MatrixLoad"]
 
 
-@dataclass(frozen=True)
-class AsyncCopy:
+class AsyncCopy(NamedTuple):
     """A copy of `bytes` from global to shared memory; with `bypass_l1` it leaves no trace in the first cache.
 
     With `partial` only a number of bytes that is given at run time is read, and the rest is filled with zeros.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from llvmlite import ir
 
@@ -28,8 +28,7 @@ FORMS = {
 _FLOAT_BYTES = {"half": 2, "float": 4, "double": 8}
 
 
-@dataclass(frozen=True)
-class Matrix:
+class Matrix(NamedTuple):
     """A matrix in memory: a pointer to its first element, and its strides along rows and columns, in elements.
 
     The pointer is a multiple of `alignment` bytes.
@@ -51,7 +50,7 @@ class Matrix:
     @property
     def transposed(self) -> Matrix:
         """The transpose, in the same memory."""
-        return replace(self, strides=(self.strides[1], self.strides[0]))
+        return self._replace(strides=(self.strides[1], self.strides[0]))
 
     @property
     def element_bytes(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 from llvmlite import ir
@@ -234,7 +234,7 @@ class FragmentWriter(MemrefWriter, ABC):
         assert product is not None
         left, right, added = (self.fragments[value.name] for value in (operation.A, operation.B, operation.C))
         if not right.layout.by_columns:
-            other = replace(right, name=f"{right.name}_turned", layout=Layout(by_columns=True))
+            other = right._replace(name=f"{right.name}_turned", layout=Layout(by_columns=True))
             self._evaluate("turn", (right, other), partial(
                 code.convert_fragment, registers=self.registers, source=right, target=other))
             right = other

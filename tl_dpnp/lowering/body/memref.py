@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tl_dpnp.kernels.llvm import GLOBAL
 from tl_dpnp.language.types import MemrefType, Size
@@ -12,8 +12,7 @@ from tl_dpnp.lowering.body.tree import Expression
 __all__ = ["MemrefDescriptor", "prefer_static"]
 
 
-@dataclass(frozen=True)
-class MemrefDescriptor:
+class MemrefDescriptor(NamedTuple):
     """A memref in the body: where it lives, its address or its offset in temporary memory, its sizes and strides.
 
     `ahead` is the distance in bytes to the same memref of the next work-group, or None where the body does not know

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tl_dpnp.kernels import intrinsics
@@ -101,7 +101,7 @@ class MemrefWriter(BodyBuilder):
         """Define a memref that the mapping has a place for, and return whether it has."""
         found = self.mapping.memref(result)
         if found is not None:
-            self.memrefs[result.name] = replace(found, address=self.bind(found.address))
+            self.memrefs[result.name] = found._replace(address=self.bind(found.address))
         return found is not None
 
     def load_memref(self, operation: ops.Load) -> None:

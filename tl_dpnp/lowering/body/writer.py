@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tl_dpnp.errors import Span
@@ -119,8 +119,8 @@ class BodyWriter(FragmentWriter):
                 strides = self.dynamic(name, "stride", memref.strides)
                 assertion = self.assertions.get(parameter.name)
                 found = MemrefDescriptor(memref, GLOBAL, address, sizes, strides)
-                self.memrefs[parameter.name] = found if assertion is None else replace(
-                    found, alignment=assertion.alignment or 1, multiples=multiples_of(memref, assertion))
+                self.memrefs[parameter.name] = found if assertion is None else found._replace(
+                    alignment=assertion.alignment or 1, multiples=multiples_of(memref, assertion))
             case GroupType(memref, offset):
                 table = self.argument(name)
                 known = self.argument(f"{name}_offset") if offset is None else offset

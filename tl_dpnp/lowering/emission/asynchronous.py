@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 from llvmlite import ir
 
@@ -28,8 +29,7 @@ _SPREAD = 0.75
 _TOGETHER = 4
 
 
-@dataclass(frozen=True)
-class _Copy:
+class _Copy(NamedTuple):
     """A copy that is made later: its addresses in local and in global memory, and the condition for it."""
 
     instruction: AsyncCopy

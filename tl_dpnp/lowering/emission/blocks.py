@@ -8,7 +8,7 @@ as a block of columns and steps, out of which a shuffle makes the vector of each
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tl_dpnp.kernels.llvm import power_of_two
 from tl_dpnp.lowering.emission.patterns import Offset
@@ -19,8 +19,7 @@ from tl_dpnp.target.core import Across
 __all__ = ["Blocks", "cut_fused", "without_repeats"]
 
 
-@dataclass(frozen=True)
-class Blocks:
+class Blocks(NamedTuple):
     """How the vectors of a product hold several columns, where all of its tiles are of such vectors."""
 
     across: Across

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
+from typing import NamedTuple
 
 from llvmlite import ir
 
@@ -53,8 +54,7 @@ from tl_dpnp.target.core import CACHE_LINE
 __all__ = ["ALIGNED", "Ahead", "Memory", "NestArguments", "rows_mixed"]
 
 
-@dataclass(frozen=True)
-class Ahead:
+class Ahead(NamedTuple):
     """What to do about operands that exceed the caches.
 
     Where it is `wanted`, `buffers` are to be prefetched: for each, by name, the distance to the next one and its size,

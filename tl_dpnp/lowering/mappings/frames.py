@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 __all__ = ["FRAMES", "Form", "Frame"]
 
@@ -11,8 +10,7 @@ __all__ = ["FRAMES", "Form", "Frame"]
 Form = Literal["vector", "divided", "subgroup", "staged", "tiled", "blocked"]
 
 
-@dataclass(frozen=True)
-class Frame:
+class Frame(NamedTuple):
     """What the runtime has to know of a mapping.
 
     With `is_alone`, a work-item computes work-groups by itself, one after another, without barriers and local memory;

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
+from typing import Literal, NamedTuple
 
 from tl_dpnp.lowering.nest import Derived, Guard, Loop, LoopKind, Node, RoundDown, loops_of, round_down, stages_of
 from tl_dpnp.lowering.schedule.draft import Draft, substitute
@@ -17,8 +17,7 @@ Binding = Literal["rows", "columns", "lanes", "subgroups", "virtual"]
 BINDINGS: tuple[Binding, ...] = ("rows", "columns", "lanes", "subgroups", "virtual")
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(NamedTuple):
     """The loops that a split made; `remainder` is None where the factor divides the range.
 
     `renamed` maps each loop and stage inside the split loop to its copy in the remainder.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from tl_dpnp.lowering.nest import Access, Assign, Loop, Node, Number, Stage, Total, leaves, map_assigns
 from tl_dpnp.lowering.schedule.draft import Draft
@@ -11,8 +12,7 @@ from tl_dpnp.lowering.schedule.draft import Draft
 __all__ = ["Decomposed", "decompose_reduction", "rfactor"]
 
 
-@dataclass(frozen=True)
-class Decomposed:
+class Decomposed(NamedTuple):
     """What became of the loops that were copied around the first value and around the last step of a reduction."""
 
     init: Mapping[str, str]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tl_dpnp.lowering.nest import Bound, Dimension, Guard, Index, Leaf, Loop, RoundDown
 from tl_dpnp.lowering.schedule.draft import Draft
@@ -16,8 +16,7 @@ from tl_dpnp.lowering.schedule.draft import Draft
 __all__ = ["Extent", "exceeds", "extents", "require_box"]
 
 
-@dataclass(frozen=True)
-class Extent:
+class Extent(NamedTuple):
     """The part of one mode that is accessed: ``sum(base) + first`` up to, not including, ``sum(base) + stop``."""
 
     base: Index

@@ -20,8 +20,7 @@ from __future__ import annotations
 import functools
 import re
 import threading
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tl_dpnp.runtime import bootstrap
 
@@ -53,8 +52,7 @@ codegen.SPIR_DATA_LAYOUT[64] = _TARGET.data_layout
 _lock = threading.Lock()
 
 
-@dataclass(frozen=True)
-class _Host:
+class _Host(NamedTuple):
     """A kernel of numba-dpex that calls a body which is not there yet: its context, its LLVM IR, its name in there."""
 
     context: Any
