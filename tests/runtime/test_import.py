@@ -50,6 +50,31 @@ def test_binding_and_launching_needs_no_compiler():
     assert run(code) == []
 
 
+def test_a_kernel_for_a_cpu_needs_no_other_engine():
+    """A first compilation imports what the program and the device are for."""
+    code = """
+import sys
+from tests.lowering.support import CPU
+from tl_dpnp.language import parse
+from tl_dpnp.lowering import LoweringOptions, lower
+(function,) = parse('''func @product(%A: memref<f32x8x8>, %B: memref<f32x8x8>, %C: memref<f32x8x8x?>) {
+  %g = group_id
+  %c = subview %C[:,:,%g] : memref<f32x8x8x?>
+  gemm.n.n 1.0, %A, %B, 0.0, %c : f32, memref<f32x8x8>, memref<f32x8x8>, f32, memref<f32x8x8>
+}''')
+assert lower(function, CPU, LoweringOptions()).plan.form == "vector"
+print(*(name for name in sys.modules if name.startswith("tl_dpnp.")))
+"""
+    loaded = {name.removeprefix("tl_dpnp.") for name in run(code)}
+    assert "lowering.emission.emitter" in loaded
+    assert not loaded & {
+        "kernels.amx.product", "kernels.dpas.gemm", "kernels.mma.product", "kernels.mma.warpgroup",
+        "kernels.register_product", "language.interpreter.machine", "lowering.emission.products",
+        "lowering.emission.tensor_cores", "lowering.mappings.sub_group", "lowering.mappings.persistent",
+        "lowering.phases", "lowering.tactics.blocks", "lowering.tactics.lanes", "lowering.vector_loops",
+    }
+
+
 def test_every_public_name_is_there():
     for name in tl_dpnp.__all__:
         assert getattr(tl_dpnp, name) is not None

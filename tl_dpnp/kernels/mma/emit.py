@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import I32
 from tl_dpnp.kernels.mma.moves import AsyncCopy, MatrixLoad
 from tl_dpnp.kernels.mma.rows import MmaRow, Operand
-from tl_dpnp.kernels.mma.warpgroup import WarpgroupRow
 from tl_dpnp.kernels.targets.nvvm import asm
+
+if TYPE_CHECKING:
+    from tl_dpnp.kernels.mma.warpgroup import WarpgroupRow
 
 __all__ = ["create_group", "device_async_copy", "ldmatrix", "mma", "wait", "wait_all", "warpgroup_mma", "word_type"]
 

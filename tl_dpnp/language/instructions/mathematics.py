@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tl_dpnp.language.assembly import Arguments, Kind, Result
@@ -48,6 +47,8 @@ _FLOATS, _REALS, _COMPLEX = ("float",), ("signed", "unsigned", "float"), ("compl
 
 def _fused_multiply_add(np: Any, a: Any, b: Any, c: Any) -> Any:
     """Return a · b + c, exact before its rounding to f64."""
+    from fractions import Fraction  # only the interpreter and what is folded need it
+
     plain = a * b + c
     exact = all(map(math.isfinite, (a, b, c)))
     if not exact or (total := Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))) == 0:
