@@ -20,15 +20,10 @@ RULES: dict[str, type[Operation]] = {
 def grammar_text() -> str:
     """Return the grammar in lark's language."""
     fixed = files(__package__).joinpath("tensor.lark").read_text(encoding="utf-8")
-    without, one, several = (
-        [rule for rule, kind in RULES.items() if kind.result_count() == count] for count in (0, 1, None)
-    )
-    named = ["value_instruction", "multi_value_instruction", "constant_definition"]
-    rules = {
-        "_instruction": " | ".join([*named, *without]),
-        "_value": " | ".join(one),
-        "_values": " | ".join(several),
-    }
+    rules: dict[str, str] = {}
     for kind in ops.INSTRUCTIONS:
         rules |= kind.grammar()
+    spellings = {rule: f"({rules.pop(rule)}) -> {rule}" for rule in RULES}  # trees have the names of the rules
+    for name, count in (("instruction", 0), ("value", 1), ("values", None)):
+        rules[name] = " | ".join(spellings[rule] for rule, kind in RULES.items() if kind.result_count() == count)
     return "\n".join([fixed, *(f"{name}: {body}" for name, body in rules.items()), ""])
