@@ -16,7 +16,8 @@ from tests.cuda.test_variants import bound
 from tl_dpnp.language.parser import parse
 from tl_dpnp.lowering.device import H200, LoweringOptions
 from tl_dpnp.lowering.mappings.block_tiles import BATCHES, FEW
-from tl_dpnp.lowering.plan import BlockPlan, LaunchPlan
+from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.lowering.product_plans import BlockPlan
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import compile_program
 from tl_dpnp.runtime.cuda.driver_adapter import device_count

@@ -13,7 +13,7 @@ from tests.cuda.staged_programs import CASES
 from tests.cuda.test_tiled import TRANSPOSES, source
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.device import H200
-from tl_dpnp.lowering.plan import BlockPlan
+from tl_dpnp.lowering.product_plans import BlockPlan
 from tl_dpnp.lowering.variants import Variant
 from tl_dpnp.runtime.call.arguments import BoundCall, MemrefArgument, ScalarArgument
 from tl_dpnp.runtime.call.arrays import ArrayView

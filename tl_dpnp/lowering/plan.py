@@ -25,7 +25,7 @@ later is written to the other half, and means nothing.
 Kernels of the blocked form take other arguments: six 64-bit integers, which of its shapes a tile has, m, n and k, the
 number of products, and whether D is read; alpha and beta, of the type that sums have; for L, R and D three distances in
 bytes each, between neighbours along the side of the result and the sum, of D along rows and columns, and between
-products; and the addresses of all memrefs in order (`BlockPlan`).
+products; and the addresses of all memrefs in order (`tl_dpnp.lowering.product_plans.BlockPlan`).
 
 Kernels of the tiled form take other arguments, 64-bit integers and f32: which of its shapes a tile has, the numbers of
 tiles along the rows and along the columns of a result, the number of panels along k, the number of products; alpha and
@@ -34,23 +34,19 @@ beta; and the tensor maps of the operands and the result, 128 bytes each, by val
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.lowering.mappings.frames import FRAMES, Form, Frame
 
-__all__ = [
-    "EXCEEDS_ALL", "EXCEEDS_ONE", "CHECK_FIELDS", "LARGE", "PARTS", "BlockPlan", "BlockShape", "BoundsCheck",
-    "LaunchPlan", "MatrixMap", "MatrixSides", "TilePlan", "TileShape",
-]
+if TYPE_CHECKING:
+    from tl_dpnp.lowering.product_plans import BlockPlan, TilePlan
+
+__all__ = ["CHECK_FIELDS", "EXCEEDS_ALL", "EXCEEDS_ONE", "BoundsCheck", "LaunchPlan"]
 
 #: Which caches the arrays of a call exceed.
 EXCEEDS_ONE, EXCEEDS_ALL = 1, 2
-#: How many blocks may share the sums of a tile: what clusters may have on all devices that have them.
-PARTS = (1, 2, 3, 4, 5, 6, 7, 8)
-#: Multiplications from which a product of known sizes does not run in the staged form.
-LARGE = 1 << 21
 #: What the record of a failed check says.
 CHECK_FIELDS = 5
 
@@ -68,180 +64,6 @@ class BoundsCheck:
     column: int
     end_line: int
     end_column: int
-
-
-@dataclass(frozen=True)
-class MatrixMap:
-    """What the tensor map of a matrix is made of.
-
-    `parameter` is the position of the memref; its elements follow one another along mode 0, and mode 2 is the batch if
-    it `is_batched`.  Those that are `rounded` are f32, which copies round to tf32.
-    """
-
-    parameter: int
-    is_batched: bool
-    rounded: bool = False
-
-
-@dataclass(frozen=True)
-class TileShape:
-    """Rows and columns of a tile, and what a block takes for it: warps, and bytes of local memory.
-
-    Copies of the left and the right operand and of the result move `boxes` elements, along modes 0 and 1.
-    """
-
-    rows: int
-    columns: int
-    boxes: tuple[tuple[int, int], ...]
-    warps: int
-    local_memory: int
-
-    def tiles(self, m: int, n: int) -> int:
-        """Return the number of tiles of an m x n matrix."""
-        return -(-m // self.rows) * -(-n // self.columns)
-
-
-@dataclass(frozen=True)
-class TilePlan:
-    """How a kernel of the tiled form is launched for D := alpha L R + beta D.
-
-    D is the transpose of the result, so that its rows lie along memory, and L and R are the transposes of op(B) and of
-    op(A).  `left`, `right` and `result` are the maps of L (m x k), R (k x n) and D (m x n); a tile has one of `shapes`,
-    a panel `depth` of k, which is mode `depth_mode` of B.  `alpha` and `beta` are constants, or positions of
-    parameters, which are integers here.  Products of fewer than `least` multiplications, with more than `most_depth` of
-    k for each tile unless that is 0, and arguments that tensor maps do not take, run in another form.
-    """
-
-    left: MatrixMap
-    right: MatrixMap
-    result: MatrixMap
-    shapes: tuple[TileShape, ...]
-    depth: int
-    depth_mode: int
-    alpha: float | int
-    beta: float | int
-    least: int
-    most_depth: int = 0
-
-    def is_for_any_sizes(self, shapes: Sequence[Any]) -> bool:
-        """Return whether the kernel is as good as one that knows the sizes, from the shapes of a call's arguments.
-
-        Small products of a batch may run in the staged form where sizes are known.
-        """
-        (n, m), left = shapes[self.result.parameter][:2], shapes[self.left.parameter]
-        return not self.result.is_batched or m * n * left[self.depth_mode] >= LARGE
-
-    def shape_for(self, m: int, n: int, products: int, units: int) -> int:
-        """Return which of the shapes leaves the fewest of a GPU's multiprocessors idle, for m x n matrices.
-
-        A tile takes the time of its columns and of 64 more (measured on an H200).
-        """
-        def time(number: int) -> int:
-            shape = self.shapes[number]
-            return -(-shape.tiles(m, n) * products // units) * (shape.columns + 64)
-
-        return min(range(len(self.shapes)), key=time)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> TilePlan:
-        """Rebuild the plan from JSON-serialisable data."""
-        maps = {name: MatrixMap(**data[name]) for name in ("left", "right", "result")}
-        shapes = tuple(TileShape(**{**shape, "boxes": tuple(map(tuple, shape["boxes"]))}) for shape in data["shapes"])
-        return cls(**{**data, **maps, "shapes": shapes})
-
-
-@dataclass(frozen=True)
-class MatrixSides:
-    """A matrix of a product: the position of its memref, and the mode along its side of the result.
-
-    That of the result itself is the one along the rows.  Mode 2 is the batch if it `is_batched`.
-    """
-
-    parameter: int
-    side_mode: int
-    is_batched: bool
-
-
-@dataclass(frozen=True)
-class BlockShape:
-    """Rows and columns of a tile, what a block takes for it, panels of how much of a sum it reads, and its time.
-
-    A multiprocessor has room for `resident` blocks, which compute `speed` multiplications a cycle together, and a block
-    `alone` that share of them.  A tile takes `start` cycles besides; if blocks share its sums, `sharing` more: to
-    begin, and for all sums, of which each block adds its part of the others'.
-    """
-
-    rows: int
-    columns: int
-    warps: int
-    local_memory: int
-    depth: int
-    speed: float
-    resident: int
-    alone: float
-    start: float
-    sharing: tuple[float, float]
-
-    def tiles(self, m: int, n: int) -> int:
-        """Return the number of tiles of an m x n matrix."""
-        return -(-m // self.rows) * -(-n // self.columns)
-
-    def time(self, m: int, n: int, k: int, products: int, parts: int, units: int) -> float:
-        """Return the cycles that products take on so many multiprocessors, with sums in parts, about."""
-        whole, rest = divmod(self.tiles(m, n) * products * parts, units * self.resident)
-        count = -(-rest // units)
-        share = self.alone + (1 - self.alone) * (count - 1) / max(1, self.resident - 1)
-        start = self.start + (self.sharing[0] + self.sharing[1] * (parts - 1) / parts if parts > 1 else 0.0)
-        one = self.rows * self.columns * -(-k // (parts * self.depth)) * self.depth / self.speed + start
-        return one * self.resident * whole + one * count / share
-
-
-@dataclass(frozen=True)
-class BlockPlan:
-    """How a kernel of the blocked form is launched for D := alpha L R + beta D, matrices of any strides.
-
-    `left`, `right` and `result` are L (m x k), R (k x n) and D (m x n), which is C or its transpose.  `alpha` and
-    `beta` are constants, or positions of parameters, which are integers here.  Products of fewer than `least`
-    multiplications run in another form, and, where it `is_for_few`, more of them than there are multiprocessors.  Up to
-    `most_parts` blocks share the sums of a tile, where that gains more than the factor `worth_sharing`.
-    """
-
-    left: MatrixSides
-    right: MatrixSides
-    result: MatrixSides
-    shapes: tuple[BlockShape, ...]
-    alpha: float | int
-    beta: float | int
-    least: int
-    most_parts: int
-    worth_sharing: float
-    is_for_few: bool = False
-
-    def is_for_any_sizes(self, shapes: Sequence[Any]) -> bool:
-        """Return whether the kernel is as good as one that knows the sizes; see `TilePlan.is_for_any_sizes`."""
-        (n, m), left = shapes[self.result.parameter][:2], shapes[self.left.parameter]
-        return not self.result.is_batched or m * n * left[1 - self.left.side_mode] >= LARGE
-
-    def choice(self, m: int, n: int, k: int, products: int, units: Callable[[int, int], int]) -> tuple[int, int]:
-        """Return which of the shapes is the fastest for m x n matrices, and how many blocks share a sum.
-
-        `units` gives the multiprocessors that blocks of a shape find, with so many of them in a cluster.
-        """
-        choices = [(number, parts) for number, shape in enumerate(self.shapes)
-                   for parts in PARTS[: self.most_parts]
-                   if (parts == 1 or parts * shape.depth <= k) and units(number, parts) > 0]
-        def time(number: int, parts: int) -> float:
-            found = self.shapes[number].time(m, n, k, products, parts, units(number, parts))
-            return found * (1 if parts == 1 else self.worth_sharing)
-
-        return min(choices, key=lambda each: time(*each))
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> BlockPlan:
-        """Rebuild the plan from JSON-serialisable data."""
-        sides = {name: MatrixSides(**data[name]) for name in ("left", "right", "result")}
-        return cls(**{**data, **sides, "shapes": tuple(
-            BlockShape(**{**shape, "sharing": tuple(shape["sharing"])}) for shape in data["shapes"])})
 
 
 @dataclass(frozen=True)
@@ -297,5 +119,10 @@ class LaunchPlan:
         """Rebuild the plan that `to_json` returned."""
         checks = tuple(BoundsCheck(**check) for check in data.pop("checks", ()))
         tiles, blocks, measured = data.pop("tiles", None), data.pop("blocks", None), tuple(data.pop("measured", ()))
-        return cls(**data, measured=measured, checks=checks, tiles=None if tiles is None else TilePlan.from_json(tiles),
-                   blocks=None if blocks is None else BlockPlan.from_json(blocks))
+        plan = cls(**data, measured=measured, checks=checks)
+        if tiles is None and blocks is None:
+            return plan
+        from tl_dpnp.lowering.product_plans import BlockPlan, TilePlan  # which CUDA devices need
+
+        return replace(plan, tiles=None if tiles is None else TilePlan.from_json(tiles),
+                       blocks=None if blocks is None else BlockPlan.from_json(blocks))

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.mappings.frames import FRAMES, Form
-from tl_dpnp.lowering.plan import BlockPlan, TilePlan
+
+if TYPE_CHECKING:
+    from tl_dpnp.lowering.product_plans import BlockPlan, TilePlan
 
 __all__ = ["Condition", "FewGroups", "Variant", "only_variant", "variants_from_json", "variants_to_json"]
 
@@ -30,7 +32,7 @@ class FewGroups:
 
 #: What a call must be like.  `TilePlan`: a product that is large enough, of arrays that tensor maps take; `BlockPlan`:
 #: one that is large enough.
-Condition = FewGroups | TilePlan | BlockPlan
+Condition: TypeAlias = "FewGroups | TilePlan | BlockPlan"
 
 
 class Variant(NamedTuple):
@@ -67,6 +69,9 @@ def variants_from_json(data: list[dict[str, Any]]) -> tuple[Variant, ...]:
                 return None
             case {"FewGroups": facts}:
                 return FewGroups(**facts)
+        from tl_dpnp.lowering.product_plans import BlockPlan, TilePlan  # which CUDA devices need
+
+        match data:
             case {"TilePlan": facts}:
                 return TilePlan.from_json(facts)
             case {"BlockPlan": facts}:

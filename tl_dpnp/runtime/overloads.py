@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.mappings.frames import Form
-from tl_dpnp.lowering.plan import BlockPlan, TilePlan
 from tl_dpnp.lowering.variants import Variant
 from tl_dpnp.runtime.call.arguments import BoundCall
 from tl_dpnp.runtime.call.binding import Binding
@@ -92,6 +91,8 @@ class Overloads:
         device = self.platform.describe(queue)
         if not device.asynchronous_copies:
             return False  # nor are there kernels for tiles of any matrices
+        from tl_dpnp.lowering.product_plans import BlockPlan, TilePlan
+
         condition = variant_for(self.variants(device), self.platform, binding, call, device).condition
         return isinstance(condition, TilePlan | BlockPlan) and condition.is_for_any_sizes(
             [argument.shape for argument in call.arguments])

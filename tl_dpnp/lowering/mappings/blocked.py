@@ -23,7 +23,8 @@ from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings.block_tiles import BATCHES, FEW, TILES, Tile
 from tl_dpnp.lowering.mappings.mapping import Mapping
 from tl_dpnp.lowering.mappings.persistent.staging import Persistent
-from tl_dpnp.lowering.plan import LARGE, PARTS, BlockPlan, BlockShape, LaunchPlan, MatrixSides
+from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.lowering.product_plans import LARGE, PARTS, BlockPlan, BlockShape, MatrixSides
 from tl_dpnp.lowering.sole_product import Operand, SoleProduct, factor, sole_product
 from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.scalars import F32, F64, INDEX, Precision, ScalarType

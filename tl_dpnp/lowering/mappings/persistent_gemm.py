@@ -20,7 +20,8 @@ from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings import mapping
 from tl_dpnp.lowering.mappings.blocked import Blocked
 from tl_dpnp.lowering.mappings.persistent.staging import Persistent
-from tl_dpnp.lowering.plan import LaunchPlan, MatrixMap, TilePlan, TileShape
+from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.lowering.product_plans import MatrixMap, TilePlan, TileShape
 from tl_dpnp.lowering.sole_product import factor, sole_product
 from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.scalars import F32, INDEX, Precision

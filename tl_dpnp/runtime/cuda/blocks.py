@@ -6,7 +6,7 @@ import ctypes
 from typing import Any, NamedTuple
 
 from tl_dpnp.language.types import MemrefType
-from tl_dpnp.lowering.plan import PARTS, BlockPlan, BlockShape
+from tl_dpnp.lowering.product_plans import PARTS, BlockPlan, BlockShape
 from tl_dpnp.runtime.call.arguments import BoundCall, MemrefArgument
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64

@@ -13,7 +13,8 @@ import numpy as np
 from tl_dpnp.errors import TLBindingError
 from tl_dpnp.language.extents import Extents
 from tl_dpnp.lowering.device import H200
-from tl_dpnp.lowering.plan import BlockPlan, LaunchPlan, TilePlan
+from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.lowering.product_plans import BlockPlan, TilePlan
 from tl_dpnp.lowering.variants import Condition
 from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument, PointersArgument
 from tl_dpnp.runtime.call.binding import Binding

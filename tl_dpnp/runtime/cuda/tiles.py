@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tl_dpnp.language.types import MemrefType
-from tl_dpnp.lowering.plan import MatrixMap, TilePlan, TileShape
+from tl_dpnp.lowering.product_plans import MatrixMap, TilePlan, TileShape
 from tl_dpnp.runtime.call.arguments import BoundCall, MemrefArgument
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, Scalar
