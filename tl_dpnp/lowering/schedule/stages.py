@@ -212,7 +212,7 @@ def _move(draft: Draft, stage: Stage, loop: str) -> None:
     copied = next(a for a in (*leaf.assign.reads, leaf.assign.target) if a.buffer.name == stage.source)
     own = set(variables_of(stage.body))
     bases = [tuple(variable for variable in index if variable not in own) for index in copied.indices]
-    moved = [replace(part, base=(*base, *part.base)) for part, base in zip(region, bases, strict=True)]
+    moved = [part._replace(base=(*base, *part.base)) for part, base in zip(region, bases, strict=True)]
     smaller = cached.reshaped(tuple(part.stop for part in region))
     fixed = [set(part.base) for part in region]
     draft.replace_stage(name, ())
