@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--fuzz-inputs", default="10000", help="mutated programs to parse")
     parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing")
+
+
+def pytest_configure() -> None:
+    """Let the garbage collector begin less often: it went through thousands of tests for a quarter of their time.
+
+    They are not frozen, since `gc.get_referrers` and `gc.get_objects`, which the package calls, leave out what is.
+    """
+    gc.set_threshold(10_000, 10, 10)
 
 
 @pytest.fixture(scope="session", autouse=True)
