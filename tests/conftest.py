@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,12 +28,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing")
 
 
-def pytest_configure() -> None:
-    """Let the garbage collector begin less often: it went through thousands of tests for a quarter of their time.
+def pytest_configure(config: pytest.Config) -> None:
+    """Set what the tests' processes have in common, before any of them loads SYCL.
 
-    They are not frozen, since `gc.get_referrers` and `gc.get_objects`, which the package calls, leave out what is.
+    The garbage collector begins less often: it went through thousands of tests for a quarter of their time.  They are
+    not frozen, since `gc.get_referrers` and `gc.get_objects`, which the package calls, leave out what is.
+
+    SYCL keeps the kernels of dpnp in a folder of this run, where workers and the processes of tests find them: each
+    would compile those that it uses by itself.  It does not keep kernels of tl_dpnp, which OpenCL builds.
     """
     gc.set_threshold(10_000, 10, 10)
+    if "SYCL_CACHE_PERSISTENT" not in os.environ:  # a worker has what the process that started it has set
+        folder = tempfile.TemporaryDirectory(prefix="tl_dpnp-tests-sycl-", ignore_cleanup_errors=True)
+        config.add_cleanup(folder.cleanup)
+        os.environ.update(SYCL_CACHE_PERSISTENT="1", SYCL_CACHE_DIR=folder.name)
 
 
 @pytest.fixture(scope="session", autouse=True)
