@@ -15,7 +15,7 @@ METHODS = {"isidentifier", "splitlines", "startswith", "endswith", "partition", 
 #: Where names that users write in schedules, of micro-kernels and of loops, are read, and where a class of the package
 #: is found by its row.
 NAMES = {"kernels/dpas/micro_kernel.py": {"re"}, "kernels/amx/micro_kernel.py": {"re"},
-         "lowering/tactics/blocks.py": {"endswith"}, "lowering/mappings/choice.py": {"rpartition"}}
+         "lowering/tactics/blocks.py": {"endswith"}, "lowering/homes.py": {"rpartition"}}
 
 
 def readers(path: pathlib.Path) -> set[str]:
