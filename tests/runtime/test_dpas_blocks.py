@@ -49,10 +49,10 @@ def check(kernel, types, transposes, shape, place, random):
     [
         (("bf16", "bf16", "f32"), "nn", "8x16x16_tile_2x2x2"), (("f16", "f16", "f16"), "tn", "8x16x16_tile_1x2x2"),
         (("u8", "i8", "i32"), "nn", "8x16x32_tile_4x1x1"), (("u8", "i8", "i32"), "tt", "8x16x32_tile_1x1x2_exchanged"),
-        (("bf16", "bf16", "bf16"), "nt", "8x16x16_tile_2x3x2"), (("i8", "u8", "i32"), "nt", "8x16x32_tile_1x7x1"),
-        (("f32", "f32", "f32"), "nn", "8x16x8_tile_2x3x4_from_f32_by_1_or_1x1x1_staged"),
+        (("bf16", "bf16", "f32"), "nt", "8x16x16_tile_1x3x2"), (("i8", "u8", "i32"), "nt", "8x16x32_tile_1x3x1"),
+        (("f32", "f32", "f32"), "nn", "8x16x8_tile_2x1x4_from_f32_by_1_or_1x1x1_staged"),
         (("f32", "f32", "f32"), "tn", "8x16x8_tile_1x2x2_from_f32_by_1_or_1x1x1_staged"),
-        (("f32", "f32", "f32"), "nt", "8x16x8_tile_2x3x1_from_f32_by_1_or_1x1x1_staged"),
+        (("f32", "f32", "f32"), "nt", "8x16x8_tile_1x3x1_from_f32_by_1_or_1x1x1_staged"),
     ],
 )
 def test_sizes_strides_and_addresses_known_at_the_call(types, transposes, tile):
@@ -70,7 +70,9 @@ def test_sizes_strides_and_addresses_known_at_the_call(types, transposes, tile):
     kernel = tl_dpnp.compile(text, emulate_dpas=16, cache=False, precision="default", schedule={
         "gemm_0": functools.partial(tensorized, name)})
     assert "operands by loads of blocks" in kernel.diagnostics(2)
-    for number, shape in enumerate(((80, 24, 72), (64, 9, 33), (67, 67, 96), (8, 8, 8), (70, 84, 50))):
+    for number, shape in enumerate(((80, 24, 72), (64, 9, 33), (67, 67, 96), (8, 8, 8))):
+        if transposes == "nt":  # what lies along n then, along k otherwise, has to be long
+            shape = (shape[0], shape[2], shape[1])
         for place in PLACES if number < 2 else PLACES[number::3]:
             check(kernel, types, transposes, shape, place, random)
 
@@ -89,7 +91,7 @@ def test_the_other_loops_of_a_dynamic_product_pack_in_local_memory():
         check(kernel, ("bf16", "bf16", "f32"), "nn", (70, 35, 50), place, random)
 
 
-@pytest.mark.parametrize("transposes", ["nn", "nt", "tn", "tt"])
+@pytest.mark.parametrize("transposes", ["nn", "nt", "tn"])
 def test_blocks_of_f32_are_rounded_to_the_nearest_tf32(transposes):
     """All elements lie three quarters of a unit in tf32's last place above 1; others become 1 + 2^-10 as well."""
     m, n, k = 40, 24, 64
@@ -97,7 +99,9 @@ def test_blocks_of_f32_are_rounded_to_the_nearest_tf32(transposes):
     kinds = [f"memref<f32x{rows}x{columns}>" for rows, columns in shapes]
     text = (f"func @f(%A: {kinds[0]}, %B: {kinds[1]}, %C: {kinds[2]}) {{ gemm.{transposes[0]}.{transposes[1]} 1.0, %A,"
             f" %B, 0.0, %C : f32, {kinds[0]}, {kinds[1]}, f32, {kinds[2]} }}")
-    kernel = tl_dpnp.compile(text, emulate_dpas=16, cache=False, precision="default")
+    name = "dpas_f32_tf32_tf32_8x16x8_tile_1x1x2_from_f32_by_1_or_1x1x1_staged"
+    kernel = tl_dpnp.compile(text, emulate_dpas=16, cache=False, precision="default", schedule={
+        "gemm_0": functools.partial(tensorized, name)})
     assert "operands by loads of blocks" in kernel.diagnostics(2)
     arrays = [dpt.asarray(np.full(shape, value, np.float32, order="F"))
               for shape, value in zip(shapes, (1 + 0.75 * 2**-10, 1 + 1.25 * 2**-10, 0), strict=True)]

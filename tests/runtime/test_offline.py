@@ -229,8 +229,7 @@ def test_loads_of_several_elements_on_xe_hpg():
     ("device", "a", "transposes", "precision", "busy"),
     [
         ("dg2", "bf16", "nn", None, 0.6), ("dg2", "i8", "nt", None, 0.45), ("dg2", "f32", "nn", "high", 0.5),
-        ("pvc", "bf16", "nt", None, 0.5), ("pvc", "u8", "nt", None, 0.45), ("pvc", "f32", "tn", "high", 0.45),
-        ("pvc", "f32", "nn", "default", 0.6),
+        ("pvc", "f32", "tn", "high", 0.45),
     ],
 )
 def test_operands_that_are_slow_to_load_are_packed_in_local_memory(device, a, transposes, precision, busy):

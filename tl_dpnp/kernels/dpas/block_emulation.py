@@ -171,7 +171,7 @@ class _Place:
         """Return how many bytes behind the address a place of the block lies, and whether it is in the matrix."""
         builder = self.builder
         _, width, height, pitch, first_column, first_row = self.fields
-        x = builder.add(builder.mul(first_column, index(self.size)), byte)
+        x = builder.add(builder.mul(first_column, index(self.block.word_bits // 8)), byte)
         y = builder.add(first_row, row)
         inside = builder.and_(builder.icmp_unsigned("<", x, width), builder.icmp_unsigned("<", y, height))
         return builder.add(builder.mul(y, pitch), x), inside
