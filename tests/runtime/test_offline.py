@@ -99,6 +99,10 @@ def test_other_devices_are_refused():
         target_named("gen9")
 
 
+#: Sizes whose columns are multiples of 64 bytes apart.
+EVEN = (256, 192, 512)
+
+
 def gemm(a, c, m=64, n=32, k=128, transposes="nn"):
     first = (k, m) if transposes[0] == "t" else (m, k)
     second = (n, k) if transposes[1] == "t" else (k, n)
@@ -189,7 +193,7 @@ def test_loads_of_blocks_keep_the_matrix_engine_busy(a, c, transposes, messages,
     ("a", "transposes", "moves", "share"),
     [
         ("bf16", "nt", 32, 0.35), ("f16", "nt", 32, 0.35), ("u8", "nt", 32, 0.32), ("f32", "nn", 48, 0.3),
-        ("f32", "nt", 48, 0.28), ("f32", "tn", 48, 0.28), ("f32", "tt", 48, 0.28),
+        ("f32", "nt", 48, 0.25), ("f32", "tn", 48, 0.28), ("f32", "tt", 48, 0.28),
     ],
 )
 def test_blocks_are_split_or_rounded_in_registers(a, transposes, moves, share):
@@ -226,15 +230,18 @@ def test_loads_of_several_elements_on_xe_hpg():
 
 @needs_tools
 @pytest.mark.parametrize(
-    ("device", "a", "transposes", "precision", "busy"),
+    ("device", "a", "transposes", "precision", "sizes", "busy"),
     [
-        ("dg2", "bf16", "nn", None, 0.6), ("dg2", "i8", "nt", None, 0.45), ("dg2", "f32", "nn", "high", 0.5),
-        ("pvc", "f32", "tn", "high", 0.45),
+        ("dg2", "bf16", "nn", None, EVEN, 0.6), ("dg2", "i8", "nt", None, EVEN, 0.45),
+        ("dg2", "f32", "nn", "high", EVEN, 0.5), ("pvc", "f32", "tn", "high", EVEN, 0.45),
+        # Columns that are no multiples of 8 bytes apart, as messages need.
+        ("pvc", "bf16", "nt", None, (254, 190, 512), 0.5), ("pvc", "u8", "nt", None, (252, 188, 512), 0.45),
+        ("pvc", "f32", "nn", "default", (255, 192, 512), 0.6),
     ],
 )
-def test_operands_that_are_slow_to_load_are_packed_in_local_memory(device, a, transposes, precision, busy):
+def test_operands_that_are_slow_to_load_are_packed_in_local_memory(device, a, transposes, precision, sizes, busy):
     result = "i32" if a in ("i8", "u8") else "f32"
-    kernel = tl_dpnp.compile(gemm(a, result, 256, 192, 512, transposes), precision=precision, cache=False)
+    kernel = tl_dpnp.compile(gemm(a, result, *sizes, transposes), precision=precision, cache=False)
     resources = kernel.resources(device=device)
     assert "_staged" in kernel.lower(device).schedule
     assert resources.scratch == resources.spilled == 0

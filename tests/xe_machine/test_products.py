@@ -24,7 +24,7 @@ from tests.xe_machine.products import KINDS, Product, binary_of, compiled, draw,
 BLOCKS = Product("static", "bf16", 40, 20, 72, 11, alpha=2, beta=-1)
 PARTS = Product("static", "f32-high", 24, 16, 40, 12, "nt", beta=1)
 CHAIN = Product("chain", "bf16", 24, 16, 72, 15, beta=1)
-OPEN = Product("dynamic", "f16", 60, 30, 50, 13, "tn", alpha=2, beta=1, padding=(6, 14, 8))
+OPEN = Product("dynamic", "f16", 60, 62, 50, 13, "tn", alpha=2, beta=1, padding=(6, 14, 8))
 #: Whose B is transposed: words of several columns are split.
 SPLIT = Product("static", "bf16", 40, 40, 72, 16, "nt", alpha=2, beta=-1)
 BYTES = Product("dynamic", "i8", 72, 72, 40, 17, "nt", alpha=-1, padding=(0, 8, 0))

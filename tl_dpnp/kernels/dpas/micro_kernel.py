@@ -54,6 +54,8 @@ class MicroKernel:
     @property
     def alternative(self) -> MicroKernel:
         """The micro-kernel where operands cannot be loaded by blocks."""
+        if self.packed:
+            return self
         if self.other is None:
             return replace(self, steps=1)
         rows, columns, steps = self.other
