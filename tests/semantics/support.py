@@ -6,6 +6,7 @@ work-group may run on the device.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,7 +42,7 @@ class Target:
 
     def run(self, source: str, *arguments: Any, group_size: int | None = None, **options: Any) -> None:
         """Run the one function in `source`, in place on NumPy arrays, lists of them, `Group` objects and scalars."""
-        self.call(self.compile(source, **options), *arguments, group_size=group_size)
+        self.call(compiled(self, source, **options), *arguments, group_size=group_size)
 
     def call(self, kernel: Any, *arguments: Any, group_size: int | None = None) -> None:
         """Call a kernel as `run` does."""
@@ -49,6 +50,12 @@ class Target:
             kernel(*arguments, group_size=group_size)
         else:  # `tl_dpnp.group` takes arrays of the device only, for every target
             _run_on_device(kernel, arguments, group_size)
+
+
+@functools.lru_cache(maxsize=32)
+def compiled(target: Target, source: str, **options: Any) -> Any:
+    """Return ``target.compile(source)``, once for tests that run a source several times; they may clear this."""
+    return target.compile(source, **options)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.semantics import algebra_points, memory_points, order_points, scalar_points
-from tests.semantics.support import TARGETS
+from tests.semantics.support import TARGETS, compiled
 from tl_dpnp.errors import TLBoundsError
 from tl_dpnp.language import ops
 from tl_dpnp.language.interpreter import algebra, machine, memory, scalar
@@ -221,11 +221,20 @@ MUTANTS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def _compile_anew():
+    """Keep no kernel of the unbroken compiler for a broken one, nor the other way round."""
+    compiled.cache_clear()
+    yield
+    compiled.cache_clear()
+
+
 @pytest.mark.parametrize("number", range(len(MUTANTS)))
 def test_a_broken_interpreter_is_noticed(number, monkeypatch):
     break_it, check = MUTANTS[number]
     check()
     break_it(monkeypatch)
+    compiled.cache_clear()
     with pytest.raises(NOTICED), np.errstate(all="ignore"):
         check()
 
