@@ -99,14 +99,11 @@ def test_other_devices_are_refused():
         target_named("gen9")
 
 
-#: Sizes whose columns are multiples of 64 bytes apart.
-EVEN = (256, 192, 512)
-
-
-def gemm(a, c, m=64, n=32, k=128, transposes="nn"):
+def gemm(a, c, m=64, n=32, k=128, transposes="nn", gap=0):
     first = (k, m) if transposes[0] == "t" else (m, k)
     second = (n, k) if transposes[1] == "t" else (k, n)
-    kinds = [f"memref<{name}x{rows}x{columns}>" for name, (rows, columns) in ((a, first), (a, second), (c, (m, n)))]
+    kinds = [f"memref<{name}x{rows}x{columns},strided<1,{rows + gap}>>"
+             for name, (rows, columns) in ((a, first), (a, second), (c, (m, n)))]
     one = "1" if c == "i32" else "1.0"
     return (f"func @f(%A: {kinds[0]}, %B: {kinds[1]}, %C: {kinds[2]}) {{ gemm.{transposes[0]}.{transposes[1]} {one},"
             f" %A, %B, {one}, %C : {c}, {kinds[0]}, {kinds[1]}, {c}, {kinds[2]} }}")
@@ -204,7 +201,7 @@ def test_blocks_are_split_or_rounded_in_registers(a, transposes, moves, share):
     assert resources.scratch == resources.spilled == 0
     assert resources.loop["mov"] * 32 <= resources.loop["dpas"] * moves
     assert resources.dpas_share >= share
-    assert resources.busy_share >= 0.75
+    assert resources.busy_share >= 0.7
 
 
 @needs_tools
@@ -230,18 +227,17 @@ def test_loads_of_several_elements_on_xe_hpg():
 
 @needs_tools
 @pytest.mark.parametrize(
-    ("device", "a", "transposes", "precision", "sizes", "busy"),
+    ("device", "a", "transposes", "precision", "gap", "busy"),
     [
-        ("dg2", "bf16", "nn", None, EVEN, 0.6), ("dg2", "i8", "nt", None, EVEN, 0.45),
-        ("dg2", "f32", "nn", "high", EVEN, 0.5), ("pvc", "f32", "tn", "high", EVEN, 0.45),
-        # Columns that are no multiples of 8 bytes apart, as messages need.
-        ("pvc", "bf16", "nt", None, (254, 190, 512), 0.5), ("pvc", "u8", "nt", None, (252, 188, 512), 0.45),
-        ("pvc", "f32", "nn", "default", (255, 192, 512), 0.6),
+        ("dg2", "bf16", "nn", None, 0, 0.6), ("dg2", "i8", "nt", None, 0, 0.45), ("dg2", "f32", "nn", "high", 0, 0.5),
+        # Messages of blocks need columns that are multiples of 8 bytes apart.
+        ("pvc", "bf16", "nt", None, 2, 0.5), ("pvc", "u8", "nt", None, 4, 0.45), ("pvc", "f32", "tn", "high", 0, 0.45),
+        ("pvc", "f32", "nn", "default", 1, 0.6),
     ],
 )
-def test_operands_that_are_slow_to_load_are_packed_in_local_memory(device, a, transposes, precision, sizes, busy):
+def test_operands_that_are_slow_to_load_are_packed_in_local_memory(device, a, transposes, precision, gap, busy):
     result = "i32" if a in ("i8", "u8") else "f32"
-    kernel = tl_dpnp.compile(gemm(a, result, *sizes, transposes), precision=precision, cache=False)
+    kernel = tl_dpnp.compile(gemm(a, result, 256, 192, 512, transposes, gap), precision=precision, cache=False)
     resources = kernel.resources(device=device)
     assert "_staged" in kernel.lower(device).schedule
     assert resources.scratch == resources.spilled == 0
