@@ -6,6 +6,7 @@ import itertools
 import random
 import warnings
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.product_plans import BlockPlan
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import compile_program
+from tl_dpnp.runtime.cuda.blocks import units_found
 from tl_dpnp.runtime.cuda.driver_adapter import device_count
 from tl_dpnp.runtime.cuda.occupancy import warn_of_idle_units
 from tl_dpnp.runtime.cuda.ptx import link
@@ -63,6 +65,17 @@ def test_many_tiles_are_large():
     assert choice(256, 256, 8192)[2] >= 5
     assert choice(16, 6000, 3000)[0] == 16
     assert choice(16, 6000, 24)[2] == 1
+
+
+def test_clusters_find_no_more_multiprocessors_than_there_are():
+    """However many blocks have room: many products, of which no tile has to be shared, do not get clusters for that."""
+    kernel = tl_dpnp.compile(source("f32", "f32", sizes=(167, 136, 248), batched="ABC"), target="cuda", cache=False)
+    plan = kernel.lower(H200).plan.blocks
+    for resident in (1, 2, 4, 8):
+        function = SimpleNamespace(clusters=lambda threads, memory, parts: 132 * resident // parts)  # noqa: B023
+        assert all(units_found(shape, parts, function, 132) <= 132 for shape in plan.shapes for parts in range(1, 9))
+        assert plan.choice(167, 136, 248, 383, lambda number, parts: units_found(
+            plan.shapes[number], parts, function, 132)) == (0, 1)  # noqa: B023
 
 
 @pytest.mark.parametrize("program", [

@@ -119,16 +119,16 @@ HOPPER = Multiprocessor(
             TileSpeed("16 bits", 128, 128, 615), TileSpeed("16 bits", 128, 64, 461), TileSpeed("tf32", 128, 192, 330),
             TileSpeed("tf32", 128, 128, 270), TileSpeed("tf32", 128, 64, 226),
         ),
-        # On an H100: those of f32 by batches of one or two tiles a side, n.n with sums of 80 and 160; those of f64 by
+        # On an H100: those of f32 by nine drawn batches from 65 to 256, n.n, t.n and n.t; those of f64 by
         # drawn batches, 36 from 65 to 256 and 25 with fewer rows or columns, all transposes, beta 0 and 1; that of
         # 32 x 16 by few products of 24 to 64 cubed.
         known_speeds=(
-            TileSpeed("f32", 128, 128, 104, 2, 0.8, 6100), TileSpeed("f32", 128, 64, 98, 3, 0.6, 2250),
-            TileSpeed("f32", 96, 64, 92, 4, 0.6, 2050), TileSpeed("f32", 64, 96, 89, 3, 0.6, 2550),
-            TileSpeed("f32", 64, 64, 85, 3, 0.6, 1500), TileSpeed("f32", 96, 128, 97, 3, 0.6, 7100),
-            TileSpeed("f32", 48, 128, 85, 4, 0.6, 2350), TileSpeed("f32", 80, 128, 88, 3, 0.6, 5100),
-            TileSpeed("f32", 128, 80, 89, 3, 0.6, 5050), TileSpeed("f32", 80, 64, 75, 6, 0.5, 2150),
-            TileSpeed("f32", 64, 80, 77, 6, 0.5, 2200),
+            TileSpeed("f32", 128, 128, 92, 2, 0.8, 5970), TileSpeed("f32", 128, 64, 94, 3, 0.6, 2490),
+            TileSpeed("f32", 96, 64, 82, 4, 0.6, 1110), TileSpeed("f32", 64, 128, 91, 3, 0.6, 2330),
+            TileSpeed("f32", 64, 96, 89, 4, 0.6, 2060), TileSpeed("f32", 64, 64, 84, 4, 0.6, 1080),
+            TileSpeed("f32", 96, 128, 80, 3, 0.6, 3030), TileSpeed("f32", 48, 128, 81, 4, 0.6, 1480),
+            TileSpeed("f32", 80, 128, 87, 3, 0.6, 4430), TileSpeed("f32", 128, 80, 86, 3, 0.6, 3270),
+            TileSpeed("f32", 80, 64, 79, 6, 0.5, 2150), TileSpeed("f32", 64, 80, 76, 6, 0.5, 1340),
             TileSpeed("f64", 128, 64, 109, 2, 0.7, 3600), TileSpeed("f64", 96, 64, 106, 2, 0.7, 2700),
             TileSpeed("f64", 80, 64, 97, 2, 0.7, 2100), TileSpeed("f64", 64, 80, 114, 2, 0.7, 3400),
             TileSpeed("f64", 64, 64, 97, 2, 0.8, 2150), TileSpeed("f64", 64, 32, 68, 4, 0.8, 900),

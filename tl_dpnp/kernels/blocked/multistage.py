@@ -26,13 +26,15 @@ _REGISTERS = ".reg .b32 read, write, fa, fb, fa0, fb0, left, eg, ek;"
 class MultistageProduct(BlockedProduct):
     """See `BlockedProduct`; operands and results are of one type, f32 or f64.
 
-    Each warp computes a `warp_tile`; panels are `panel_depth` deep, and `stages` of them have room.  With
-    `accumulates`, alpha and beta are known to be 1.
+    Each warp computes a `warp_tile`; panels are `panel_depth` deep, and `stages` of them have room.  Up to `old`
+    elements of D, half as many of f64, are on their way to a thread at a time.  With `accumulates`, alpha and beta are
+    known to be 1.
     """
 
     warp_tile: WarpTile
     panel_depth: int
     stages: int
+    old: int = 32
     accumulates: bool = False
 
     def __str__(self) -> str:
@@ -79,7 +81,7 @@ class MultistageProduct(BlockedProduct):
     def epilogue(self) -> Epilogue:
         """Each warp has a part of the stage that no panel comes to before all sums are stored."""
         tile = self.warp_tile
-        old = 0 if self._begins_with_old else 32 if tile.size == 4 else 16
+        old = 0 if self._begins_with_old else self.old * 4 // tile.size
         return Epilogue(
             tile.rows, tuple(self.sums), tile.vector, tile.first_columns, self._column_groups, 1,
             self._stage // self.warps // 16 * 16, 1, "bar.warp.sync 0xffffffff;", self._sum, self.result,

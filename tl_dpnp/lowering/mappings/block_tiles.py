@@ -15,7 +15,8 @@ __all__ = ["BATCHES", "FEW", "TILES", "Tile"]
 class Tile:
     """Rows and columns of a tile, how warps multiply, depth and number of stages, and the registers of a thread.
 
-    As many as there are if these are 0.
+    As many as there are if these are 0.  Of what results are added to `old` elements are on their way to a thread at a
+    time.
     """
 
     rows: int
@@ -24,6 +25,7 @@ class Tile:
     depth: int = 16
     stages: int = 4
     registers: int = 0
+    old: int = 32
 
     def product(
         self, consecutive: tuple[Consecutive, Consecutive], result: str, rows_consecutive: bool, has_clusters: bool,
@@ -31,7 +33,7 @@ class Tile:
     ) -> MultistageProduct:
         """Return the kernel for operands and results that lie so, for D := L R + D if it `accumulates`."""
         return MultistageProduct(self.rows, self.columns, consecutive, result, rows_consecutive, has_clusters,
-                                 self.warp_tile, self.depth, self.stages, accumulates)
+                                 self.warp_tile, self.depth, self.stages, self.old, accumulates)
 
 
 _F64 = "m16n8k4_f64_f64_f64"
@@ -55,8 +57,9 @@ BATCHES = {
         Tile(128, 128, MultiplyAdds(64, 32, 8, 4), stages=3, registers=128),
         Tile(128, 64, MultiplyAdds(64, 32, 8, 4), stages=3, registers=168),
         Tile(96, 64, MultiplyAdds(48, 32, 4, 8), stages=3, registers=128),
-        Tile(64, 96, MultiplyAdds(32, 48, 8, 4), registers=168),
-        Tile(64, 64, MultiplyAdds(32, 32, 4, 8), registers=168),
+        Tile(64, 128, MultiplyAdds(64, 32, 8, 4), stages=3, registers=168),
+        Tile(64, 96, MultiplyAdds(32, 48, 8, 4), stages=3, registers=128, old=16),
+        Tile(64, 64, MultiplyAdds(32, 32, 4, 8), stages=3, registers=128),
         Tile(96, 128, MultiplyAdds(48, 64, 4, 8), stages=3, registers=168),
         Tile(48, 128, MultiplyAdds(48, 32, 4, 8), stages=3, registers=128),
         Tile(80, 128, MultiplyAdds(80, 32, 4, 8), stages=3, registers=168),

@@ -14,7 +14,7 @@ from tl_dpnp.runtime.cuda import driver_adapter as driver
 from tl_dpnp.runtime.cuda.tiles import append_factors
 from tl_dpnp.scalars import F64, ScalarType
 
-__all__ = ["BlockCall", "block_call", "misfit"]
+__all__ = ["BlockCall", "block_call", "misfit", "units_found"]
 
 _LANES = 32
 #: Sizes and tiles that the kernel counts with 32 bits.
@@ -55,19 +55,22 @@ def misfit(blocks: BlockPlan, call: BoundCall, units: int) -> str | None:
     return None
 
 
+def units_found(shape: BlockShape, parts: int, function: driver.Function, units: int) -> int:
+    """Return how many of a device's multiprocessors blocks of a shape find, with so many of them in a cluster."""
+    if parts == 1:
+        return units
+    blocks = function.clusters(_LANES * shape.warps, shape.local_memory, parts) * parts
+    # More may have room on one than had when the speed of the shape was measured.
+    return min(units, blocks // shape.resident)
+
+
 def block_call(
     blocks: BlockPlan, binding: Binding, call: BoundCall, flat: FlatArguments, function: driver.Function, units: int
 ) -> BlockCall:
     """Return a call for which there is no `misfit`; `flat` are its arguments for the other forms."""
     m, n, k = _product(blocks, call)
-
-    def found(number: int, parts: int) -> int:
-        shape = blocks.shapes[number]
-        if parts == 1:
-            return units
-        return function.clusters(_LANES * shape.warps, shape.local_memory, parts) * parts // shape.resident
-
-    number, parts = blocks.choice(m, n, k, call.groups, found)
+    number, parts = blocks.choice(m, n, k, call.groups, lambda number, parts: units_found(
+        blocks.shapes[number], parts, function, units))
     shape = blocks.shapes[number]
     keeps = blocks.beta != 0.0 or isinstance(blocks.beta, int)
     values: list[Any] = [*map(Int64, (number, m, n, k, call.groups, keeps))]
