@@ -15,7 +15,7 @@ from tl_dpnp.kernels.llvm import I8, I32, I64, LOCAL, constant, index, lanes, un
 from tl_dpnp.kernels.targets.protocol import Dimension
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["Nvvm", "asm", "load_where", "special_register"]
+__all__ = ["Nvvm", "asm", "load_where", "round_to_bf16", "special_register"]
 
 _I16 = ir.IntType(16)
 _LETTERS = "xy"
@@ -177,6 +177,11 @@ class Nvvm:
     ) -> ir.Value:
         pair = builder.cmpxchg(pointer, expected, new, "monotonic", "monotonic")
         return builder.extract_value(pair, 0)
+
+
+def round_to_bf16(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+    """Return an f32 rounded to the nearest bf16, ties to even; a NaN becomes the canonical one (PTX ISA, sm_80)."""
+    return asm(builder, "cvt.rn.bf16.f32 $0, $1;", "=h,f", ir.IntType(16), [value])
 
 
 def load_where(builder: ir.IRBuilder, condition: ir.Value, pointer: ir.Value) -> ir.Value:

@@ -15,10 +15,10 @@ from tl_dpnp.kernels.mma.padded_product import PaddedProduct
 from tl_dpnp.kernels.mma.product import WarpProduct
 from tl_dpnp.kernels.narrow_floats import NARROW
 from tl_dpnp.kernels.register_product import RegisterProduct
-from tl_dpnp.kernels.targets.nvvm import special_register
+from tl_dpnp.kernels.targets.nvvm import round_to_bf16, special_register
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
-from tl_dpnp.scalars import F32, rounded_number
+from tl_dpnp.scalars import BF16, F32, rounded_number
 
 __all__ = ["TeamProduct", "emit_team_product"]
 
@@ -32,7 +32,7 @@ def emit_team_product(
 ) -> None:
     """Append C := alpha op(A) op(B) + beta C; `scalars` has alpha and beta where they are no constants.
 
-    C of 16 bits is computed in f32 and rounded once.
+    C of 16 bits is computed in f32 and rounded once, to bf16 by an instruction that devices of the staged form have.
     """
     element = ops.memref_type(operation.output).element
     computed = F32 if element in NARROW else element
@@ -74,6 +74,6 @@ def emit_team_product(
             one = real(1.0) if beta is None else beta
             before = from_storage(builder, element, old())
             value = scalar_ops.fused_multiply_add(builder, computed, one, before, value)
-        return to_storage(builder, element, value)
+        return round_to_bf16(builder, value) if element == BF16 else to_storage(builder, element, value)
 
     product.emit(builder, matrices["A"], matrices["B"], matrices["C"], finish)
