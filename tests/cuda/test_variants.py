@@ -14,7 +14,7 @@ from tests.cuda.test_tiled import TRANSPOSES, source
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.device import H200
 from tl_dpnp.lowering.product_plans import BlockPlan
-from tl_dpnp.lowering.variants import Variant
+from tl_dpnp.lowering.variants import FewBlocks, Variant
 from tl_dpnp.runtime.call.arguments import BoundCall, MemrefArgument, ScalarArgument
 from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.compiler import CompiledKernel, lowered
@@ -23,7 +23,7 @@ from tl_dpnp.runtime.cuda.arrays import cuda_device
 from tl_dpnp.runtime.cuda.platform import CudaPlatform
 from tl_dpnp.runtime.cuda.tiles import misfit
 
-FORMS = ("tiled", "blocked", "staged", "subgroup")
+FORMS = ("tiled", "blocked", "spread", "staged", "subgroup")
 
 
 @pytest.fixture
@@ -72,7 +72,13 @@ def form_by_the_kernel(kernel, call):
         other = "subgroup"
     (m, n, *_), a = (call.arguments[place].shape for place in (-1, -3))
     k = a[0 if "gemm.t" in kernel.source_text else 1]
-    return "blocked" if m * n * k >= 1 << (21 if other == "staged" else 18) else other
+    if m * n * k >= 1 << (21 if other == "staged" else 18):
+        return "blocked"
+    if other == "staged":
+        plan = tl_dpnp.compile(kernel.source_text, target="cuda", form="spread").lower(H200)
+        blocks = 2 if "mma" in plan.source.splitlines()[0] else 1
+        return "spread" if call.groups * plan.plan.parts <= 132 * blocks * plan.plan.teams else other
+    return other
 
 
 def draw_call(draw):
@@ -86,7 +92,7 @@ def draw_call(draw):
              "C": (m, n)}
     pads = {name: 0 if is_static and not batched else draw.choice((0, 0, 0, 8, 3)) for name in sizes}
     displaced = {name: draw.choice((0, 0, 0, 16, 4)) for name in sizes}
-    return kernel, bound(kernel, sizes, pads, displaced, draw.choice((1, 1, 7)) if batched else 1)
+    return kernel, bound(kernel, sizes, pads, displaced, draw.choice((1, 7, 5000)) if batched else 1)
 
 
 def test_first_calls_compile_one_kernel(compilations):
@@ -128,7 +134,7 @@ def test_elements_of_16_bits_are_not_multiplied_in_registers_where_products_are_
     m, n, k = sizes
     kernel = tl_dpnp.compile(source(element, element, "n.t", sizes=sizes, batched="ABC"), target="cuda", cache=False)
     none = dict.fromkeys("ABC", 0)
-    call = bound(kernel, {"A": (m, k), "B": (n, k), "C": (m, n)}, none, none, 4)
+    call = bound(kernel, {"A": (m, k), "B": (n, k), "C": (m, n)}, none, none, 400)
     assert kernel.prepare(call, cuda_device(0)).form == form
 
 
@@ -153,13 +159,15 @@ def test_other_programs_have_one_variant_for_many_groups():
         kernel = tl_dpnp.compile(case.source, target="cuda", precision=case.precision, cache=False)
         *others, last = kernel._overloads.variants(H200)
         assert last == Variant(None)
-        assert all(isinstance(other.condition, BlockPlan) and other.condition.is_for_few for other in others)
-        assert not others or "f64" in case.name
+        shared = [other for other in others if isinstance(other.condition, BlockPlan)]
+        assert all(other.condition.is_for_few for other in shared)
+        assert not shared or "f64" in case.name
+        assert [type(other.condition) for other in others[len(shared) :]] == [FewBlocks] * (len(others) > len(shared))
 
 
 @pytest.mark.parametrize(("element", "size", "groups", "form"), [
-    ("f64", 32, 1, "blocked"), ("f64", 32, 132, "blocked"), ("f64", 32, 133, "staged"), ("f64", 12, 1, "staged"),
-    ("f32", 32, 1, "staged"), ("f64", 100, 1000, "blocked"),
+    ("f64", 32, 1, "blocked"), ("f64", 32, 132, "blocked"), ("f64", 32, 300, "staged"), ("f64", 12, 1, "spread"),
+    ("f32", 32, 1, "spread"), ("f64", 100, 1000, "blocked"),
 ])
 def test_few_products_of_f64_are_shared_out(compilations, element, size, groups, form):
     """No more than there are multiprocessors; a kernel that is made before there is a call is for many."""

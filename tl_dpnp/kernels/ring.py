@@ -34,7 +34,8 @@ class Slot:
 
     Consecutive operands of teams are `pitch` apart.  With `is_merged` the operands of a block follow one another in
     global memory; with `in_table` their addresses are in a table, to which an offset is added.  Those of a block lie as
-    far behind a multiple of `line` as in global memory, of 128 bytes or of 16.
+    far behind a multiple of `line` as in global memory, of 128 bytes or of 16.  Each is that of `share` work-groups
+    which follow one another, and of all teams of a block.
     """
 
     offset: int
@@ -45,6 +46,7 @@ class Slot:
     in_table: bool
     is_result: bool
     line: int
+    share: int = 1
 
     @property
     def shifts(self) -> bool:
@@ -94,11 +96,11 @@ class Kept:
 
 @dataclass(frozen=True)
 class Ring:
-    """The ring of a block of `teams` of `lanes` x `columns` threads.
+    """The ring of a block of `teams` of `lanes` x `columns` threads, or of fewer if it `is_open`: the launch says that.
 
     It has `stages` of `stage` bytes from `first` on, and `results` of `result` bytes from `first_result` on for what is
     not read; `barriers` is the place of its barriers.  All places are in bytes of local memory.  A ring that `waits`
-    fills a stage again only when the results of the turn before have left it.
+    fills a stage again only when the results of the turn before have left it; one of a single stage has one turn.
     """
 
     stages: int
@@ -113,12 +115,14 @@ class Ring:
     columns: int
     local_memory: int
     waits: bool = False
+    is_open: bool = False
 
     # --- intrinsics --------------------------------------------------------------------------------------------------
 
     def setup(self, loaded: Sequence[Slot]) -> Intrinsic:
         """``ring_setup()``: prepare the barriers; all threads call it once."""
         arrivals = any(slot.is_merged for slot in loaded) + self.teams * any(not slot.is_merged for slot in loaded)
+        assert not self.is_open or all(slot.is_merged for slot in loaded)
 
         def emit(b: ir.IRBuilder, _: object) -> None:
             def initialize() -> None:
@@ -136,7 +140,7 @@ class Ring:
     def keep(self, operands: Sequence[Kept]) -> Intrinsic:
         """``ring_keep(addresses...)``: copy operands to their places for good."""
         def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> None:
-            threads = self.lanes * self.columns * self.teams
+            threads = self._threads(b)
             for kept, address in zip(operands, a, strict=True):
                 place, size = index(kept.place), index(kept.bytes)
                 self._copy(b, kept.word, place, address, size, self._thread(b), threads, True, kept)
@@ -146,13 +150,13 @@ class Ring:
     def first_group(self) -> Intrinsic:
         """``ring_first()``: the first work-group of this block's first turn."""
         return Intrinsic(
-            "ring_first", (), INDEX, lambda b, _: b.mul(target_of(b).group_index(b, 0), index(self.teams))
+            "ring_first", (), INDEX, lambda b, _: b.mul(target_of(b).group_index(b, 0), self._team_count(b))
         )
 
     def step(self) -> Intrinsic:
         """``ring_step()``: how many work-groups all blocks run in a turn."""
         return Intrinsic(
-            "ring_step", (), INDEX, lambda b, _: b.mul(special_register(b, "nctaid.x"), index(self.teams))
+            "ring_step", (), INDEX, lambda b, _: b.mul(special_register(b, "nctaid.x"), self._team_count(b))
         )
 
     def team(self) -> Intrinsic:
@@ -176,7 +180,7 @@ class Ring:
     def shift(self, slot: Slot) -> Intrinsic:
         """``ring_shift(address, first)``: how far behind its place the operand of a batch lies in a turn, in bytes."""
         def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> ir.Value:
-            return _shift(b, slot, b.add(a[0], b.mul(a[1], index(slot.bytes))))
+            return _shift(b, slot, _start(b, slot, *a))
 
         return Intrinsic("ring_shift", (INDEX, INDEX), INDEX, emit)
 
@@ -332,8 +336,7 @@ class Ring:
         groups: ir.Value | None = None,
     ) -> _Run:
         """Return what a turn copies of an operand; from what has `groups` work-groups more may be read than it is."""
-        start = b.add(base, b.mul(first, index(slot.bytes)))
-        size = b.mul(valid, index(slot.bytes))
+        start, size = _start(b, slot, base, first), _size(b, slot, valid)
         place, fits = self._run_place(b, turn, slot, start), _fits(b, start, slot)
         if not slot.has_edges:
             return _Run(slot, start, place, size, fits, index(0), size)
@@ -341,7 +344,7 @@ class Ring:
         # Whole 16 bytes lie around the run, or within it; those around it are read if they are the array's own.
         inner_start, inner_end = _multiple(b, start, up=True), _multiple(b, end, up=False)
         if groups is not None:
-            limit = b.add(base, b.mul(groups, index(slot.bytes)))
+            limit = _start(b, slot, base, groups)
             before, behind = _multiple(b, start, up=False), _multiple(b, end, up=True)
             inner_start = b.select(b.icmp_unsigned(">=", before, base), before, inner_start)
             inner_end = b.select(b.icmp_unsigned("<=", behind, limit), behind, inner_end)
@@ -362,7 +365,8 @@ class Ring:
         """Copy by the first warp what is before and behind the engine's part of a run."""
         if not run.slot.has_edges:
             return
-        threads, thread = min(_WARP, self.lanes * self.columns * self.teams), self._thread(b)
+        threads, thread = self._threads(b), self._thread(b)
+        threads = _least(b, index(_WARP), threads) if self.is_open else index(min(_WARP, threads.constant))
 
         def part(first: ir.Value, size: ir.Value) -> None:
             self._copy(b, run.slot.word, b.add(run.place, first), b.add(run.start, first), size, thread, threads,
@@ -387,12 +391,11 @@ class Ring:
         """Copy by all threads what the engine does not take; elements are at multiples of their size."""
         if slot.unit <= slot.word:
             return
-        threads = self.lanes * self.columns * self.teams
-        start = b.add(base, b.mul(first, index(slot.bytes)))
+        start = _start(b, slot, base, first)
 
         def copy() -> None:
-            self._copy(b, slot.word, self._run_place(b, turn, slot, start), start, b.mul(valid, index(slot.bytes)),
-                       self._thread(b), threads, inwards)
+            self._copy(b, slot.word, self._run_place(b, turn, slot, start), start, _size(b, slot, valid),
+                       self._thread(b), self._threads(b), inwards)
 
         if_then(b, b.not_(_fits(b, start, slot)), copy)
 
@@ -403,11 +406,12 @@ class Ring:
     def _by_team(self, b: ir.IRBuilder, turn: ir.Value, slot: Slot, address: ir.Value, inwards: bool) -> None:
         place = b.add(b.add(self._place(b, turn, slot.is_result), index(slot.offset)),
                       b.mul(special_register(b, "tid.z"), index(slot.pitch)))
-        self._copy(b, slot.word, place, address, index(slot.bytes), self._member(b), self.lanes * self.columns, inwards)
+        self._copy(b, slot.word, place, address, index(slot.bytes), self._member(b),
+                   index(self.lanes * self.columns), inwards)
 
     def _copy(
         self, b: ir.IRBuilder, word: int, place: ir.Value, address: ir.Value, size: ir.Value, thread: ir.Value,
-        threads: int, inwards: bool, kept: Kept | None = None, unrolled: bool = True,
+        threads: ir.Value, inwards: bool, kept: Kept | None = None, unrolled: bool = True,
     ) -> None:
         """Copy words between a place in local memory and an address in global memory, dealt out to threads.
 
@@ -429,7 +433,7 @@ class Ring:
             b.store(value, b.gep(target[0], [target[1]]), align=word)
             return []
 
-        counted_loop(b, thread, b.udiv(size, index(word)), index(threads), [], body, unrolled=unrolled)
+        counted_loop(b, thread, b.udiv(size, index(word)), threads, [], body, unrolled=unrolled)
 
     # --- numbers -----------------------------------------------------------------------------------------------------
 
@@ -448,7 +452,17 @@ class Ring:
     def _valid(self, b: ir.IRBuilder, first: ir.Value, groups: ir.Value) -> ir.Value:
         """Return how many teams have a work-group in a turn."""
         rest = b.sub(groups, first)
-        return b.select(b.icmp_signed("<", rest, index(self.teams)), rest, index(self.teams))
+        teams = self._team_count(b)
+        return b.select(b.icmp_signed("<", rest, teams), rest, teams)
+
+    def _team_count(self, b: ir.IRBuilder) -> ir.Value:
+        """Return how many teams this block has."""
+        return special_register(b, "ntid.z") if self.is_open else index(self.teams)
+
+    def _threads(self, b: ir.IRBuilder) -> ir.Value:
+        """Return how many threads this block has."""
+        team = self.lanes * self.columns
+        return b.mul(index(team), self._team_count(b)) if self.is_open else index(team * self.teams)
 
     def _member(self, b: ir.IRBuilder) -> ir.Value:
         """Return the number of this thread in its team."""
@@ -468,6 +482,16 @@ def _fits(b: ir.IRBuilder, address: ir.Value, slot: Slot) -> ir.Value:
     """Return whether the copy engine takes an operand from an address on; alone, only multiples of 16 bytes."""
     bits, unit = (address, slot.unit) if slot.is_merged else (b.or_(address, index(slot.bytes)), _ALIGNMENT)
     return b.icmp_unsigned("==", b.and_(bits, index(unit - 1)), index(0))
+
+
+def _start(b: ir.IRBuilder, slot: Slot, base: ir.Value, first: ir.Value) -> ir.Value:
+    """Return where in global memory a batch has what a block takes from its first work-group on."""
+    return b.add(base, b.mul(first if slot.share == 1 else b.udiv(first, index(slot.share)), index(slot.bytes)))
+
+
+def _size(b: ir.IRBuilder, slot: Slot, valid: ir.Value) -> ir.Value:
+    """Return how many bytes a block takes of a batch for so many work-groups."""
+    return b.mul(valid, index(slot.bytes)) if slot.share == 1 else index(slot.bytes)
 
 
 def _shift(b: ir.IRBuilder, slot: Slot, start: ir.Value) -> ir.Value:

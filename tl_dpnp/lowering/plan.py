@@ -70,9 +70,10 @@ class BoundsCheck:
 class LaunchPlan:
     """How to launch one compiled kernel.
 
-    `entry` names the kernel in its SPIR-V module.  In the divided form `parts` work-groups of the device do one of the
-    language.  Blocks of threads of CUDA devices have `subgroup_size` · `subgroups` · `teams` of them, and do `teams`
-    work-groups at a time; in the tiled and the blocked form a tile of a result is a work-group, or a part of its sum.
+    `entry` names the kernel in its SPIR-V module.  In the divided and the spread form `parts` work-groups of the device
+    do one of the language.  Blocks of threads of CUDA devices have `subgroup_size` · `subgroups` · `teams` of them, and
+    do `teams` work-groups at a time, in the spread form so many parts of one, at most; in the tiled and the blocked
+    form a tile of a result is a work-group, or a part of its sum.
     `work` estimates the arithmetic of one work-group in fused multiply-adds of one vector, for choosing the chunk.
     `registers` is the size of a GPU thread's register file that the kernel was made for, or the most that a thread may
     have on CUDA devices; 0 leaves it to the driver.  `measured` are the positions of the groups whose length it takes.
@@ -105,7 +106,14 @@ class LaunchPlan:
 
     def thread_blocks(self, groups: int, running: Callable[[], int]) -> int:
         """Return the number of CUDA's thread blocks, of which so many are `running` at the same time."""
-        return min(running(), -(-groups // self.teams)) if self.frame.is_persistent else groups
+        blocks = -(-groups // self.teams)
+        return min(running(), blocks) if self.frame.is_persistent else blocks
+
+    def shared_out(self, groups: int, units: int) -> LaunchPlan:
+        """Return the plan for work-groups whose parts so many multiprocessors share, with few teams in a block."""
+        counts = [teams for teams in range(1, self.teams) if self.parts % teams == 0]
+        return replace(self, teams=next((teams for teams in counts if groups * self.parts <= units * teams),
+                                        self.teams)) if self.parts > 1 else self
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON-serialisable data."""

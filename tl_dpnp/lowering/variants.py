@@ -17,7 +17,7 @@ from tl_dpnp.lowering.mappings.frames import FRAMES, Form
 if TYPE_CHECKING:
     from tl_dpnp.lowering.product_plans import BlockPlan, TilePlan
 
-__all__ = ["Condition", "FewGroups", "Variant", "only_variant", "variants_from_json", "variants_to_json"]
+__all__ = ["Condition", "FewBlocks", "FewGroups", "Variant", "only_variant", "variants_from_json", "variants_to_json"]
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,24 @@ class FewGroups:
     work: int
 
 
+@dataclass(frozen=True)
+class FewBlocks:
+    """Calls of so few work-groups that blocks of threads are few.
+
+    A work-group has `parts`, of which each multiprocessor of a GPU does `most`.
+    """
+
+    parts: int
+    most: int
+
+    def holds(self, groups: int, units: int) -> bool:
+        """Return whether so many work-groups are few for so many multiprocessors."""
+        return groups * self.parts <= units * self.most
+
+
 #: What a call must be like.  `TilePlan`: a product that is large enough, of arrays that tensor maps take; `BlockPlan`:
 #: one that is large enough.
-Condition: TypeAlias = "FewGroups | TilePlan | BlockPlan"
+Condition: TypeAlias = "FewGroups | FewBlocks | TilePlan | BlockPlan"
 
 
 class Variant(NamedTuple):
@@ -69,6 +84,8 @@ def variants_from_json(data: list[dict[str, Any]]) -> tuple[Variant, ...]:
                 return None
             case {"FewGroups": facts}:
                 return FewGroups(**facts)
+            case {"FewBlocks": facts}:
+                return FewBlocks(**facts)
         from tl_dpnp.lowering.product_plans import BlockPlan, TilePlan  # which CUDA devices need
 
         match data:

@@ -86,9 +86,9 @@ def compile(
     ``"auto"``: the setting ``TL_DPNP_TARGET``. A kernel is compiled at its first call, for the device of its arguments;
     with `queue` (a `dpctl.SyclQueue`) at once, and then all arguments must be on that queue. `form` says how a
     work-group runs: ``"vector"``, one work-item with vectors, ``"divided"``, several of those that share one product,
-    ``"subgroup"``, or ``"staged"``, ``"tiled"`` and ``"blocked"`` on CUDA devices (docs/cuda.md); by default the
-    setting ``TL_DPNP_FORM`` or the device and the call decide. `schedule` replaces the default schedules of one
-    function: it maps the names of instructions (``gemm_0``, see `Kernel.schedules`) to a `Schedule`, to what its
+    ``"subgroup"``, or ``"staged"``, ``"spread"``, ``"tiled"`` and ``"blocked"`` on CUDA devices (docs/cuda.md); by
+    default the setting ``TL_DPNP_FORM`` or the device and the call decide. `schedule` replaces the default schedules of
+    one function: it maps the names of instructions (``gemm_0``, see `Kernel.schedules`) to a `Schedule`, to what its
     ``to_json`` returned, or to a function that is called with a fresh `Schedule`. `tuned` says whether to use what
     `Kernel.tune` found for the other instructions; by default the setting ``TL_DPNP_TUNED`` decides. `precision` is
     what products of f32 matrices may lose on a matrix engine: nothing (``"highest"``, the default), or the rounding of

@@ -49,6 +49,10 @@ class PersistentNumbers:
     divide are faster on them by themselves from so many elements on as `large_padded` has for their type; others, and
     chains, where work-groups are intense.
 
+    In a call of few products a part of one has at least `columns_of_a_part`, or `columns_of_narrow` with operands of
+    16 bits, and a multiprocessor at most so many `blocks_of_few`, or `blocks_of_few_on_tensor_cores`, which wait for
+    memory more than for one another.  These were measured on an H100, with cubes of 8 to 64 in batches of 1 to 1000.
+
     One product of `least_tiled` multiplications is worth a kernel whose blocks compute tiles of it, one of
     `least_tiled_of_batch` where blocks could compute work-groups; it was found with cubes of 64 and of 96.
     """
@@ -65,6 +69,10 @@ class PersistentNumbers:
     intense: int = 64
     large_f64: int = 1024
     large_padded: tuple[tuple[str, int], ...] = (("f64", 300), ("f16", 500), ("bf16", 500))
+    columns_of_a_part: int = 8
+    columns_of_narrow: int = 16
+    blocks_of_few: int = 1
+    blocks_of_few_on_tensor_cores: int = 2
     least_tiled: int = 1 << 18
     least_tiled_of_batch: int = 1 << 19
 

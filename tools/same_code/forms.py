@@ -77,6 +77,20 @@ def _staged() -> Iterator[Definition]:
         yield Definition(f"staged/{name}", case.source, "sm_90a", (("precision", case.precision),))
 
 
+def _spread() -> Iterator[Definition]:
+    draw = random.Random("spread")
+    for element, transposes in product(("f32", "f64", "f16"), _TRANSPOSES):
+        for multiple in (1, 16):
+            m, n, k = (multiple * draw.randint(1, 64 // multiple) for _ in range(3))
+            memrefs = {"A": f"{element}x{k}x{m}" if transposes[0] == "t" else f"{element}x{m}x{k}",
+                       "B": f"{element}x{n}x{k}" if transposes[2] == "t" else f"{element}x{k}x{n}",
+                       "C": f"f32x{m}x{n}" if element == "f16" else f"{element}x{m}x{n}"}
+            result = memrefs["C"].partition("x")[0]
+            text = batched(memrefs, f"gemm.{transposes} 1.0, %a, %b, {draw.choice((0.0, 1.0))}, %c : {result}, "
+                                    f"memref<{memrefs['A']}>, memref<{memrefs['B']}>, {result}, memref<{memrefs['C']}>")
+            yield Definition(f"spread/gemm.{transposes}/{element}/{m}x{n}x{k}", text, "sm_90a", (("form", "spread"),))
+
+
 def _tiled() -> Iterator[Definition]:
     for number, (element, result) in enumerate((("bf16", "f32"), ("f16", "f32"), ("f16", "f16"), ("bf16", "bf16"))):
         for place, transposes in enumerate(_TRANSPOSES):
@@ -218,7 +232,7 @@ def _tuned() -> Iterator[Definition]:
 
 #: The first part of names, and what yields the kernels.
 FAMILIES: dict[str, Callable[[], Iterator[Definition]]] = {
-    "batch": _batches, "divided": _divided, "staged": _staged, "tiled": _tiled, "blocked": _blocked,
+    "batch": _batches, "divided": _divided, "staged": _staged, "spread": _spread, "tiled": _tiled, "blocked": _blocked,
     "blocks": _blocks,
     "dpas": _matrix_units, "amx": _processor_tiles, "schedule": _given_schedules, "tuned": _tuned,
 }

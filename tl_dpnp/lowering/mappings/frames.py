@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 __all__ = ["FRAMES", "Form", "Frame"]
 
 #: What users call the mappings.
-Form = Literal["vector", "divided", "subgroup", "staged", "tiled", "blocked"]
+Form = Literal["vector", "divided", "subgroup", "staged", "spread", "tiled", "blocked"]
 
 
 class Frame(NamedTuple):
@@ -37,6 +37,8 @@ FRAMES: dict[Form, Frame] = {
     "divided": Frame("{parts} work-items share a work-group, with vectors", is_alone=True, is_tunable=False,
                      home="divided.Divided"),
     "staged": Frame(is_persistent=True, is_tunable=False, home="persistent.staging.Persistent"),
+    "spread": Frame("{parts} teams of {subgroup_size} x {subgroups} work-items share a work-group", is_tunable=False,
+                    takes_every_call=False, home="persistent.spreading.Spread"),
     "blocked": Frame(is_persistent=True, is_tunable=False, takes_every_call=False, home="blocked.Blocked"),
     "tiled": Frame(is_persistent=True, is_tunable=False, takes_every_call=False, home="persistent_gemm.PersistentGemm"),
 }

@@ -15,7 +15,7 @@ from tl_dpnp.language.extents import Extents
 from tl_dpnp.lowering.device import H200
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.product_plans import BlockPlan, TilePlan
-from tl_dpnp.lowering.variants import Condition
+from tl_dpnp.lowering.variants import Condition, FewBlocks
 from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgument, PointersArgument
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.bounds import CHECK_RECORD_LENGTH, raise_if_failed
@@ -72,6 +72,9 @@ class CudaPlatform:
         return driver.Function(code.cubin, compiled.plan.entry, queue.ordinal, compiled.plan.local_memory), made
 
     def misfit(self, condition: Condition, binding: Binding, call: BoundCall, device: Device) -> str | None:
+        if isinstance(condition, FewBlocks):
+            return None if condition.holds(call.groups, device.compute_units) else (
+                f"{call.groups} work-groups are not few for {device.compute_units} multiprocessors")
         if isinstance(condition, BlockPlan):
             return blocks.misfit(condition, call, device.compute_units)
         assert isinstance(condition, TilePlan)
@@ -91,17 +94,19 @@ class CudaPlatform:
             chosen = replace(plan, subgroups=blocked.shape.warps, local_memory=blocked.shape.local_memory)
             return CudaLaunch(handle, queue, blocked.flat, blocked.tiles, chosen, _stream(call, queue),
                               blocked.is_direct, cluster=blocked.parts)
-        if call.groups > _MOST_GROUPS:
+        groups = call.groups * plan.parts
+        if groups > _MOST_GROUPS:
             raise binding.program.error(
                 TLBindingError,
                 f"{call.groups} work-groups of @{binding.program.name} are too many for one launch on "
                 f"{device.name}", f"launch at most {_MOST_GROUPS} at a time",
             )
         warn_of_idle_units(binding, call, plan, describe(queue.ordinal).compute_units)
-        flat.values.extend((Int64(call.groups), Int64(1), Int64(0)))
+        plan = plan.shared_out(call.groups, describe(queue.ordinal).compute_units)
+        flat.values.extend((Int64(groups), Int64(1), Int64(0)))
         stream = _stream(call, queue)
         if not plan.checks:
-            return CudaLaunch(handle, queue, flat, call.groups, plan, stream, not binding.debug, _grouped_classes(call),
+            return CudaLaunch(handle, queue, flat, groups, plan, stream, not binding.debug, _grouped_classes(call),
                               listed=_listed(call))
         lengths = [len(argument.shape) for argument in call.arguments
                    if isinstance(argument, GroupArgument | PointersArgument)]

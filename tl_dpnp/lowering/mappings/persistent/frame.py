@@ -62,7 +62,7 @@ def write_persistent_loop(staging: Persistent, writer: BodyWriter) -> None:
     writer.evaluate(call(intrinsics.barrier()))
     with writer.loop(Comparison("<", _FIRST, GROUPS)):
         if sources:
-            if not ring.waits:
+            if not ring.waits and ring.stages > 1:
                 writer.evaluate(following)
             writer.evaluate(call(ring.wait(), _TURN))
         # Teams without a work-group of their own compute the last one once more; nothing of that is copied back.
@@ -80,7 +80,8 @@ def write_persistent_loop(staging: Persistent, writer: BodyWriter) -> None:
         if sources and ring.waits:
             writer.evaluate(following)
         writer.region(ops.Region(body[split:]))
-        writer.evaluate(call(flush, _TURN, _FIRST, GROUPS, *targets))
+        if targets or ring.stages > 1:
+            writer.evaluate(call(flush, _TURN, _FIRST, GROUPS, *targets))
         writer.count_up(_FIRST, _STEP)
         writer.count_up(_TURN, 1)
     writer.evaluate(call(ring.drain()))
@@ -96,7 +97,7 @@ def memref_in_stage(staging: Persistent, value: ops.Value) -> MemrefDescriptor |
             place = add(_STAGE if operand.is_read else _RESULTS, operand.offset)
             if operand.slot.shifts:
                 place = add(place, _shift(staging, operand))
-            address = add(place, multiply(TEAM, operand.pitch))
+            address = add(place, multiply(TEAM, operand.pitch)) if operand.share == 1 else place
             alignment = math.gcd(operand.pitch, COPY_ALIGNMENT if operand.slot.shifts else STAGE_ALIGNMENT)
             return MemrefDescriptor(type_, LOCAL, address, sizes, strides, alignment=alignment)
     return None

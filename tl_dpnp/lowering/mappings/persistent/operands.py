@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from tl_dpnp.kernels.ring import Slot
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import GroupType, MemrefType
+from tl_dpnp.lowering.division import Parts
 from tl_dpnp.lowering.memory import size_in_bytes
 from tl_dpnp.lowering.rewrite import roots
 
@@ -29,7 +30,8 @@ class PipelinedOperand:
 
     `offset` is where the operands of all teams start in a stage, or among the results, `pitch` the distance from one
     team's to the next one's, both in bytes; `in_group` says that the parameter is a group, not a batch in one array.
-    In a batch they lie as far behind a multiple of `line` as in global memory.
+    In a batch they lie as far behind a multiple of `line` as in global memory.  All teams of a block, and `share`
+    work-groups which follow one another, have the same one.
     """
 
     parameter: str
@@ -41,6 +43,7 @@ class PipelinedOperand:
     offset: int = 0
     pitch: int = 0
     line: int = STAGE_ALIGNMENT
+    share: int = 1
 
     @property
     def bytes(self) -> int:
@@ -63,7 +66,7 @@ class PipelinedOperand:
         merged = not self.in_group and self.pitch == self.bytes
         word = self.type.element.bytes
         return Slot(self.offset, self.pitch, self.bytes, word, merged, self.in_group, not self.is_read,
-                    self.line)
+                    self.line, self.share)
 
 
 @dataclass(frozen=True)
@@ -95,10 +98,15 @@ class ResidentOperand:
         return (*strides[:1], strides[1] + self.gap, *strides[2:]) if self.gap else strides
 
 
-def find_operands(function: ops.Function) -> list[PipelinedOperand] | None:
-    """Return what is copied for each work-group, or None if the function cannot run in the staged form."""
+def find_operands(function: ops.Function, parts: Parts | None = None) -> list[PipelinedOperand] | None:
+    """Return what is copied for each work-group, or None if the function cannot run in the staged form.
+
+    Where work-groups are `parts` of those of another function, those of one have one matrix of a batch, and the columns
+    that each has of one follow one another as matrices of a batch do.
+    """
     parameters = {parameter.name: parameter for parameter in function.parameters}
-    groups = {o.result.name for o in function.body.walk() if isinstance(o, ops.GroupId)}
+    groups = ({o.result.name for o in function.body.walk() if isinstance(o, ops.GroupId)} if parts is None
+              else {parts.group.name})
     views: dict[str, list[ops.Value]] = {}
     for operation in function.body:
         match operation:
@@ -112,13 +120,22 @@ def find_operands(function: ops.Function) -> list[PipelinedOperand] | None:
             case ops.Subview(source=source, result=result):
                 if source.name in parameters and _is_slice(operation, groups):
                     views.setdefault(source.name, []).append(result)
+                elif parts is not None and parts.are_columns(operation):
+                    for values in views.values():
+                        values[:] = [result if value.name == source.name else value for value in values]
             case ops.Load(source=source, indices=indices, result=result) if isinstance(source.type, GroupType):
                 if not _names_group(indices, groups):
                     return None
                 views.setdefault(source.name, []).append(result)
             case _:
                 return None
-    return _usable(function, views, parameters)
+    found = _usable(function, views, parameters)
+    if found is None or parts is None:
+        return found
+    columns = {o.result.name for o in function.body if isinstance(o, ops.Subview) and parts.are_columns(o)}
+    shared = [replace(operand, share=1 if columns & set(operand.values) else parts.count) for operand in found]
+    # Elements of groups do not follow one another, and what work-groups share none of them may write.
+    return None if any(each.in_group or (each.is_written and each.share > 1) for each in shared) else shared
 
 
 def _usable(
@@ -226,13 +243,14 @@ def place_operands(
     ends = {True: 0, False: 0}
     for operand in operands:
         # What the engine cannot copy one by one, it may still copy together.
+        teams_of = 1 if operand.share > 1 else teams
         alone = operand.in_group or (pad and operand.bytes % COPY_ALIGNMENT == 0)
         pitch = up(operand.bytes, COPY_ALIGNMENT) + pad if alone else operand.bytes
         offset = ends[operand.is_read]
         placed.append(replace(operand, offset=offset, pitch=pitch, line=line))
         # The first operand may begin anywhere in a line, and the engine brings whole 16 bytes.
         around = line + COPY_ALIGNMENT if placed[-1].slot.shifts else 0
-        ends[operand.is_read] = up(offset + teams * pitch + around, STAGE_ALIGNMENT)
+        ends[operand.is_read] = up(offset + teams_of * pitch + around, STAGE_ALIGNMENT)
     # Those that are copied in one go come first, as the ring takes them.
     ordered = tuple(sorted(placed, key=lambda operand: not operand.slot.is_merged))
     return ordered, ends[True], ends[False]

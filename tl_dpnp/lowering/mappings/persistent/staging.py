@@ -16,7 +16,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from tl_dpnp.kernels import intrinsics
 from tl_dpnp.kernels.llvm import Intrinsic
@@ -28,7 +28,9 @@ from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.tree import Expression, add, multiply
+from tl_dpnp.lowering.division import Parts
 from tl_dpnp.lowering.layout import SubgroupLayout
+from tl_dpnp.lowering.mappings.frames import Form
 from tl_dpnp.lowering.mappings.mapping import LoopMapping, Mapping
 from tl_dpnp.lowering.mappings.persistent.frame import TEAM, memref_in_stage, write_persistent_loop
 from tl_dpnp.lowering.mappings.persistent.operands import (
@@ -69,6 +71,8 @@ __all__ = ["Persistent", "find_staging"]
 _TEAMS, _VECTOR = 64, 16
 #: Bytes between the operands of teams that would use the same banks of shared memory.
 _PAD = 32
+#: Bytes that device memory is written by, and rows that are neighbours in what the lanes of a warp store.
+_SECTOR, _BLOCK = 32, 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +84,7 @@ class Persistent(LoopMapping):
     local memory are the temporaries of the teams, `temporaries` bytes for each, and the barriers of the ring.
     """
 
-    form = "staged"
+    form: ClassVar[Form] = "staged"
     purpose = "linear algebra on slices of batches and elements of groups, on CUDA devices from Hopper on, without"
     operands: tuple[PipelinedOperand, ...]
     residents: tuple[ResidentOperand, ...]
@@ -194,18 +198,20 @@ class Persistent(LoopMapping):
 
 def find_staging(
     function: ops.Function, device: Device, temporaries: int, unscheduled: bool = True,
-    precision: Precision = "highest",
+    precision: Precision = "highest", parts: Parts | None = None, is_few: bool = False,
 ) -> Persistent | None:
     """Return how a canonical function runs in the staged form on a device, or None where it cannot.
 
     `temporaries` are the bytes of local memory that a work-group takes for itself; only in an `unscheduled`
     function products run on tensor cores, those of f32 with the loss that `precision` allows, or in registers.
+    Where it `is_few`, and work-groups may be `parts`, blocks end after those of one work-group.
     """
-    operands = find_operands(function)
+    operands = find_operands(function, parts)
     if operands is None or not any(isinstance(operation, ops.LinearAlgebra) for operation in function.body.walk()):
         return None
     residents = find_residents(function, {operand.parameter for operand in operands})
-    work = Work(function, device, tuple(operands), residents, temporaries, precision)
+    work = Work(function, device, tuple(operands), residents, temporaries, precision,
+                (1 if parts is None else parts.count) if is_few else 0)
     found = next(found for way in (_WAYS if unscheduled else _WAYS[-1:]) if (found := way(work)) is not None)
     return _of_team(work, found) if isinstance(found, Team) else found
 
@@ -225,11 +231,15 @@ def _of_team(work: Work, team: Team) -> Persistent | None:
     most = max(1, min(team.most_threads // threads, _TEAMS))
     # What threads store themselves leaves local memory for more blocks.  Other teams might have no work-group.
     by_threads = numbers.large if most == 1 and not team.on_tensor_cores else math.inf
+    if work.few and team.on_tensor_cores and work.word * _BLOCK >= _SECTOR:
+        by_threads = 0  # nobody waits for what a warp stores itself
     direct = tuple(name for operand in operands if operand.is_plain_result and operand.elements >= by_threads
                    for name in operand.values)
     operands = [operand for operand in operands if not set(operand.values) & set(direct)]
     step = 32 // math.gcd(32, threads)
     counts = [*range(most // step * step, 0, -step), *range(min(most, step - 1), 0, -1)]
+    if work.few:
+        rings, pad, counts = (1,), 0, work.teams_of_few(threads)
     for stages, teams in itertools.product(rings, counts):
         # What memory does not bound has more of its own in local memory.
         line = COPY_ALIGNMENT if work.is_intense else STAGE_ALIGNMENT
@@ -237,12 +247,14 @@ def _of_team(work: Work, team: Team) -> Persistent | None:
         products: tuple[TeamProduct | None, ...] = team.products
         kept = work.residents
         if team.warps is not None:
-            chain = chain_products(function, work.precision, team.warps, teams, _pitches(function, placed),
+            joined = 1 if work.few else teams
+            chain = chain_products(function, work.precision, team.warps, joined, _pitches(function, placed),
                                    {operand.parameter for operand in work.residents})
             products, kept = chain, _with_gaps(function, work.residents, chain)
         staging = Persistent(
             operands=placed, residents=kept, layout=team.layout, teams=teams, stage=stage, results=results,
-            temporaries=up(work.temporaries, 64) + pad, stages=stages, products=products, direct=direct)
+            temporaries=up(work.temporaries, 64) + pad, stages=stages, products=products, direct=direct,
+            places=1 if work.few else 2)
         if staging.local_memory <= work.device.local_memory:
             return staging
     return None
@@ -258,13 +270,14 @@ def _in_registers(work: Work) -> Persistent | None:
     found: list[tuple[float, Persistent]] = []
     # In a ring of three stages results leave while others are filled; in one of two, copies and products take turns.
     # Results that have one place wait in registers until those of the turn before have left it.
-    for stages, places in ((2, 2), (3, 2)) if in_place else ((2, 2), (2, 1)):
+    rings = ((1, 1),) if work.few else ((2, 2), (3, 2)) if in_place else ((2, 2), (2, 1))
+    for stages, places in rings:
         def staging(
             teams: int, product: RegisterProduct | None = None, stages: int = stages, places: int = places
         ) -> Persistent:
             placed, stage, results = place_operands(operands, teams, 0)
             layout = SubgroupLayout() if product is None else SubgroupLayout(product.down, 1, product.across)
-            if product is not None and places == 1:
+            if product is not None and places == 1 and not work.few:
                 product = replace(product, waits=True)
             return Persistent(operands=placed, residents=work.residents, layout=layout, teams=teams, stage=stage,
                               results=results, temporaries=0, stages=stages, products=(product,), places=places)
@@ -272,10 +285,14 @@ def _in_registers(work: Work) -> Persistent | None:
         problem = _problem(gemm, staging(1))
         if problem is None:
             return None
-        plan = best_plan(problem, unit, lambda teams, of=staging: of(teams).local_memory,  # type: ignore[misc]
-                         device.local_memory, staging(1).ring.waits, places)
+        # Where there are few work-groups, a multiprocessor has one of them, or parts of it, and nothing else to do.
+        plan = best_plan(problem, replace(unit, blocks=1) if work.few else unit,
+                         lambda teams, of=staging: of(teams).local_memory,  # type: ignore[misc]
+                         device.local_memory, staging(1).ring.waits, places, *((1,) if work.few else ()))
         if plan is not None:
-            found.append((plan.cycles, staging(plan.teams, plan.product)))
+            counts = work.teams_of_few(plan.product.threads) if work.few else [plan.teams]
+            blocks = (staging(teams, plan.product) for teams in counts)
+            found.append((plan.cycles, next(each for each in blocks if each.local_memory <= device.local_memory)))
     return min(found, key=lambda each: each[0])[1] if found else None
 
 

@@ -31,7 +31,7 @@ class Work:
     """A canonical function: what goes through the ring and what stays in local memory.
 
     `temporaries` are the bytes of local memory that a work-group takes for itself, `precision` is what products may
-    lose.
+    lose.  Where there are `few` work-groups, each has so many parts, and blocks do those of one and end.
     """
 
     function: ops.Function
@@ -40,6 +40,13 @@ class Work:
     residents: tuple[ResidentOperand, ...]
     temporaries: int
     precision: Precision
+    few: int = 0
+
+    def teams_of_few(self, threads: int) -> list[int]:
+        """Return how many teams of so many threads a block may have for the parts of one work-group, the most first."""
+        most = self.device.persistent.threads_of_products
+        return [teams for teams in range(self.few, 0, -1)
+                if self.few % teams == 0 and (teams == 1 or teams * threads <= most)]
 
     @property
     def outputs(self) -> list[MemrefType]:
