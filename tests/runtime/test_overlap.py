@@ -102,6 +102,40 @@ def test_groups():
         tl_dpnp.compile(FILL)(parts[0], parts)
 
 
+MOVE = """
+func @move(%A: group<memref<f32x4>, offset: ?>, %B: group<memref<f32x4>, offset: 8>) {
+  %g = group_id
+  %a = load %A[%g] : group<memref<f32x4>, offset: ?>
+  %b = load %B[%g] : group<memref<f32x4>, offset: 8>
+  axpby.n 1.0, %a, 0.0, %b : f32, memref<f32x4>, f32, memref<f32x4>
+}"""
+
+
+def test_groups_are_where_their_offsets_move_them():
+    base = dpt.zeros(128, dtype="float32")
+    parts = [base[32 * i : 32 * i + 4] for i in range(4)]
+    for offset in (0, 4, 12, -4):
+        silent(lambda offset=offset: tl_dpnp.compile(MOVE)(tl_dpnp.group(parts[1:], offset=offset), parts[1:]))
+    behind = [base[32 * i + 8 : 32 * i + 12] for i in range(4)]
+    for offset, given in ((8, parts), (5, parts), (0, behind), (-2, behind)):
+        with pytest.warns(OverlapWarning, match="%B is written and overlaps the one for %A"):
+            tl_dpnp.compile(MOVE)(tl_dpnp.group(given, offset=offset), parts)
+        with pytest.raises(TLBindingError, match="overlaps"):
+            tl_dpnp.compile(MOVE, debug=True)(tl_dpnp.group(given, offset=offset), parts)
+
+
+def test_a_memref_beside_a_group_with_an_offset():
+    """Of the repeated call, whose group is remembered."""
+    source = FILL.replace("group<memref<f32x4>>", "group<memref<f32x4>, offset: ?>")
+    base, x = dpt.zeros(64, dtype="float32"), dpt.ones(4, dtype="float32")
+    group = tl_dpnp.group([base[8 * i : 8 * i + 4] for i in range(4)], offset=4)
+    fill = tl_dpnp.compile(source)
+    for given in (x, base[:4], base[8:12], x):
+        silent(lambda given=given: fill(given, group))
+    with pytest.warns(OverlapWarning):
+        fill(base[4:8], group)
+
+
 def test_as_an_error_it_stops_every_call(kernel):
     base = on_device(random(8, 8))
     before = base.asnumpy()

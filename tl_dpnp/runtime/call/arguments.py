@@ -23,6 +23,8 @@ class ScalarArgument:
         """No arrays."""
         return ()
 
+    reached = views
+
     @property
     def shape(self) -> tuple[int, ...]:
         """No sizes."""
@@ -41,6 +43,8 @@ class MemrefArgument:
     def views(self) -> tuple[ArrayView, ...]:
         """The one array."""
         return (self.view,)
+
+    reached = views
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -64,6 +68,13 @@ class GroupArgument:
     is_listed: bool = False
 
     @property
+    def reached(self) -> Sequence[ArrayView]:
+        """The memory that a kernel reaches by the arrays: where they are, moved by the offset."""
+        step = self.offset // self.per_byte
+        return [view._replace(address=view.address + step * view.dtype.itemsize) for view in self.views] if step else (
+            self.views)
+
+    @property
     def shape(self) -> Sequence[tuple[int, ...]]:
         """The sizes of the modes of each element."""
         return [sizes_in_elements(view.shape, self.per_byte) for view in self.views]
@@ -83,6 +94,8 @@ class PointersArgument:
     def views(self) -> tuple[ArrayView, ...]:
         """The array of pointers."""
         return (self.view,)
+
+    reached = views
 
     @property
     def shape(self) -> Sequence[tuple[int, ...]]:

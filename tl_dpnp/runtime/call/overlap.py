@@ -22,7 +22,7 @@ _MAX_WORK = 100_000
 
 def overlap_of(program: Program, call: BoundCall) -> tuple[int, str] | None:
     """Return the position of an argument that is written and overlaps another, and a text that says so, or None."""
-    found = overlapping([argument.views for argument in call.arguments], program.usage.written)
+    found = overlapping([argument.reached for argument in call.arguments], program.usage.written)
     if found is None:
         return None
     output, other = (program.parameters[position] for position in found)
@@ -115,7 +115,7 @@ class Footprint:
             for first, second in itertools.combinations(range(len(memrefs)), 2)
             if memrefs[first][2] or memrefs[second][2]
         ]
-        groups = [(_merged(_byte_ranges(argument.views)), position in written)
+        groups = [(_merged(_byte_ranges(argument.reached)), position in written)
                   for position, argument in enumerate(call.arguments) if isinstance(argument, GroupArgument)]
         self._beside = [
             (place, below, above, [end for _, end in ranges], [start for start, _ in ranges])
