@@ -89,7 +89,38 @@ def _written(
     b = FunctionBuilder("work_items", dict.fromkeys(taken, INDEX))
     memory = {number: b.alloca(memory_type(type, items)) for number, type in sorted(trial.read.items())}
     Phases(b, items, memory).write(operation, constants)
-    return b.function().body
+    body, kept = b.function().body, {value.name for value in memory.values()}
+    temporaries = {operation.result.name: operation for operation in body
+                   if isinstance(operation, ops.Alloca) and operation.result.name in kept}
+    others = [operation for operation in body if not kept.intersection(value.name for value in operation.results)]
+    return _with_temporaries(ops.Region(tuple(others)), temporaries)
+
+
+def _with_temporaries(region: ops.Region, temporaries: Mapping[str, ops.Alloca]) -> ops.Region:
+    """Return a region with temporaries in front of their first uses, in the innermost loop or branch that has all uses.
+
+    There they live no longer than they have to: what is used inside of a loop only is written anew in each iteration.
+    """
+    uses: dict[str, set[tuple[int, int]]] = {}  # places of operations, and numbers of their regions, -1 for none
+    for place, operation in enumerate(region):
+        for number, inner in ((-1, [operation]), *enumerate(region.walk() for region in operation.regions)):
+            for each in inner:
+                for operand in each.operands:
+                    if isinstance(operand, ops.Value) and operand.name in temporaries:
+                        uses.setdefault(operand.name, set()).add((place, number))
+    begun: dict[tuple[int, int], dict[str, ops.Alloca]] = {}
+    for name, places in uses.items():
+        place, number = min(places)
+        if len(places) > 1 or not isinstance(region.operations[place], ops.For | ops.If):
+            number = -1
+        begun.setdefault((place, number), {})[name] = temporaries[name]
+    operations: list[ops.Operation] = []
+    for place, operation in enumerate(region):
+        operations += begun.get((place, -1), {}).values()
+        operations.append(with_regions(operation, [
+            _with_temporaries(inner, begun[place, number]) if (place, number) in begun else inner
+            for number, inner in enumerate(operation.regions)]))
+    return ops.Region(tuple(operations))
 
 
 def _placed(region: ops.Region, span: Span, own: Container[Span]) -> Iterator[ops.Operation]:
