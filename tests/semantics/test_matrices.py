@@ -134,6 +134,49 @@ def test_reductions_loops_and_branches(target):
 
 
 @pytest.mark.parametrize("target", TARGETS[1:], ids=str)
+@pytest.mark.parametrize(("type", "constant"), [("f32", "1.5"), ("f16", "1.5"), ("i8", "0")])
+def test_constants_are_added_carried_and_returned(target, type, constant):
+    """Sub-groups go round the loop different numbers of times, some of them never."""
+    rows, columns, t = fitting(target, 16), 6, matrix(fitting(target, 16), 6, component=type)
+    a, b = (matrix(*shape, use, type) for shape, use in (((rows, 8), "a"), ((8, columns), "b")))
+    dtype = DTYPES.get(type, "float16")
+    x, y = whole(1, rows, 8, dtype=dtype), whole(2, 8, SUBGROUPS * columns, dtype=dtype)
+    z = fortran(np.zeros((3 * rows, SUBGROUPS * columns)), dtype)
+    body = (f"%k = constant {constant} : {t} %two = constant 2 : {t} {offset(columns)} %zero = constant 0 : i32 "
+            f"%A = cooperative_matrix_load %x[0, 0] : {a} %B = cooperative_matrix_load %y[0, %o] : {b} "
+            f"%P, %Q = for %i = %zero, %s init(%p=%two, %q=%k) -> ({t}, {t}) {{ "
+            f"%d = cooperative_matrix_mul_add %A, %B, %k : {t} yield (%q, %d) }} "
+            "%u = constant 2 : i32 %h = rem %s, %u : i32 %c = equal %h, %zero : bool "
+            f"%R = if %c -> ({t}) {{ yield (%two) }} else {{ yield (%P) }} "
+            + "".join(f"%r{place} = constant {place} : index %w{place} = constant {rows} : index "
+                      f"%f{place} = mul %r{place}, %w{place} : index "
+                      f"cooperative_matrix_store %{name}, %z[%f{place}, %o] "
+                      for place, name in enumerate("PQR")))
+    parameters = ", ".join(f"%{n}: {memref(type, *array.shape)}" for n, array in zip("xyz", (x, y, z), strict=True))
+    check(target, f"func @f({parameters}) {{ parallel {{ {body} }} }}", x, y, z)
+
+
+@pytest.mark.parametrize("target", TARGETS[1:], ids=str)
+@pytest.mark.parametrize("transpose", ["", ".t"])
+def test_checked_accesses_at_all_edges(target, transpose):
+    """In front of the matrix, behind it and wholly outside; what else is there stays."""
+    t = matrix(8, 3, component="i32")
+    x, y = (whole(seed, 9, 9, dtype="int32") for seed in (1, 2))
+    body = (f"%A = cooperative_matrix_load{transpose}.both_checked %x[%i, %j] : {t} "
+            f"cooperative_matrix_store %A, %y[0, 0] %n = neg %A : {t} "
+            f"cooperative_matrix_store{transpose}.both_checked %n, %x[%i, %j]")
+    source = (f"func @f(%x: {memref('i32', '?', '?')}, %y: {memref('i32', *y.shape)}, %i: index, %j: index) "
+              f"{{ foreach_tile (%k) = (0), (1) as (%n0) <= (16) {{ {body} }} }}")
+    kernel, reference = target.compile(source), TARGETS[0].compile(source)
+    for start in [(-3, 2), (2, -1), (0, 0), (7, 5), (90, 2), (-90, -90), (2**62, -(2**62))]:
+        expected, found = ([fortran(array, array.dtype) for array in (x, y)] for _ in range(2))
+        TARGETS[0].call(reference, *expected, *start)
+        target.call(kernel, *found, *start)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other, err_msg=str(start))
+
+
+@pytest.mark.parametrize("target", TARGETS[1:], ids=str)
 @pytest.mark.parametrize("transpose", ["", ".t"])
 def test_atomic_accesses(target, transpose):
     """One sub-group has the only tile; elements outside of the matrices are left out."""

@@ -103,6 +103,12 @@ class Building:
         """Append an operation as it is, which obeys the rules and whose results the builder gave no names."""
         self._regions[-1].append(operation)
 
+    def append_again(self, operation: Operation) -> Value:
+        """Append an operation as `append` does, whose only result gets a name of its own, and return that."""
+        result = self._result(operation.results[0].type, "")
+        self.append(replace(operation, result=result))  # type: ignore[call-arg]
+        return result
+
     def _add(self, operation: Operation) -> None:
         self._regions[-1].append(self._check(operation))
 

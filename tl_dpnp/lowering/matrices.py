@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 __all__ = ["construct", "copy", "extract", "insert", "write"]
 
 
-def construct(phases: Phases, operation: ops.CooperativeMatrixConstruct) -> None:
-    """Write a matrix whose components are all the same."""
-    value, target = phases.use(operation.value), phases.made(operation.result)
+def construct(phases: Phases, operation: ops.CooperativeMatrixConstruct, target: ops.Value | None = None) -> None:
+    """Write a matrix whose components are all the same, in memory of its own or in that of another one."""
+    b, value, target = phases.b, phases.use(operation.value), target or phases.made(operation.result)
+    element = ops.memref_type(target).element
     with _components(phases, ops.matrix_type(operation.result)) as indices:
-        phases.b.store(value, target, *indices)
+        b.store(value if value.type == element else b.cast(value, element), target, *indices)
 
 
 def copy(phases: Phases, source: ops.Value, target: ops.Value) -> None:
@@ -93,13 +94,18 @@ def _converted(phases: Phases, source: ops.Value, target: ops.Value, type: Coope
 def _product(phases: Phases, operation: ops.CooperativeMatrixMulAdd) -> None:
     """Sum up in place of the result, or where that has another type, in a temporary of the type that is kept."""
     type = ops.matrix_type(operation.result)
-    first, second, added = map(phases.matrix, (operation.A, operation.B, operation.C))
+    first, second = map(phases.matrix, (operation.A, operation.B))
     target = total = phases.made(operation.result, operation.C)
     if operation.kept != type.component:
         total = phases.b.alloca(memref(operation.kept, *type.shape))
-    if total is not target or not phases.shares(operation.result, operation.C):
-        _converted(phases, added, total, type)
-    phases.b.gemm(1, first, second, 1, total)
+    constant = phases.constant(operation.C)
+    is_zero = constant is not None and constant.is_zero
+    if constant is not None:
+        if not is_zero:
+            construct(phases, constant, total)
+    elif total is not target or not phases.shares(operation.result, operation.C):
+        _converted(phases, phases.matrix(operation.C), total, type)
+    phases.b.gemm(1, first, second, 0 if is_zero else 1, total)
     if total is not target:
         _converted(phases, total, target, type)
 
@@ -131,15 +137,51 @@ def _access(phases: Phases, operation: ops.MatrixAccess) -> None:
     first = [phases.use(index) for index in operation.indices]
     stored = None if isinstance(operation, ops.MatrixLoad) else phases.matrix(_stored(operation))
     target = phases.made(operation.results[0]) if operation.results else None
-    is_plain = not isinstance(operation, ops.MatrixAtomicAccess)
-    if is_plain and not any(operation.checked_modes):
+    if isinstance(operation, ops.MatrixAtomicAccess):
+        _by_component(phases, operation, first, array, stored, target)
+    elif any(operation.checked_modes):
+        if target is not None:
+            with _components(phases, operation.type) as indices:
+                b.store(0, target, *indices)
+        ranges = [_inside(phases, operation, first, array, mode) for mode in range(2)]
+        with b.foreach_modes(*zip(*ranges, strict=True)) as indices:
+            place = [b.add(start, index) for start, index in zip(first, indices, strict=True)]
+            own = indices[::-1] if operation.transpose else indices
+            if target is not None:
+                b.store(b.load(array, *place), target, *own)
+            else:
+                assert stored is not None
+                b.store(b.load(stored, *own), array, *place)
+    else:
         part = b.subview(array, *zip(first, operation.extents, strict=True))
-        if stored is None:
-            assert target is not None
+        if target is not None:
             b.axpby(1, part, 0, target, transpose=operation.transpose)
         else:
             b.axpby(1, stored, 0, part, transpose=operation.transpose)
-        return
+
+
+def _stored(operation: ops.MatrixAccess) -> ops.Value:
+    assert isinstance(operation, ops.MatrixStore | ops.MatrixAtomicUpdate)
+    return operation.A
+
+
+def _inside(
+    phases: Phases, operation: ops.MatrixAccess, first: Sequence[ops.Operand], array: ops.Value, mode: int
+) -> tuple[Argument, Argument]:
+    """Write the range of those indices of a tile along a mode that are inside of the array, where that is checked."""
+    b, extent = phases.b, operation.extents[mode]
+    if not operation.checked_modes[mode]:
+        return 0, extent
+    start = first[mode]
+    return b.math("max", b.sub(0, start), 0), b.math("min", b.sub(b.size(array, mode), start), extent)
+
+
+def _by_component(
+    phases: Phases, operation: ops.MatrixAtomicAccess, first: Sequence[ops.Operand], array: ops.Value,
+    stored: ops.Value | None, target: ops.Value | None,
+) -> None:
+    """Write an atomic access to each component that is inside of what is checked; the result of others is 0."""
+    b = phases.b
     sizes = [b.size(array, mode) if checked else None for mode, checked in enumerate(operation.checked_modes)]
     with b.foreach_modes([0, 0], operation.extents) as indices:
         place = [b.add(start, index) for start, index in zip(first, indices, strict=True)]
@@ -148,13 +190,8 @@ def _access(phases: Phases, operation: ops.MatrixAccess) -> None:
             None if stored is None else b.load(stored, *own)), array, target, own)
 
 
-def _stored(operation: ops.MatrixAccess) -> ops.Value:
-    assert isinstance(operation, ops.MatrixStore | ops.MatrixAtomicUpdate)
-    return operation.A
-
-
 def _where_inside(
-    phases: Phases, operation: ops.MatrixAccess, place: Sequence[ops.Value], sizes: Sequence[ops.Value | None],
+    phases: Phases, operation: ops.MatrixAtomicAccess, place: Sequence[ops.Value], sizes: Sequence[ops.Value | None],
     value: Callable[[], ops.Value | None], array: ops.Value, target: ops.Value | None, own: Sequence[ops.Value],
 ) -> None:
     """Write the access to one element, where it is inside of what is checked; else the result is 0."""
@@ -166,11 +203,9 @@ def _where_inside(
             inside = fits if inside is None else b.arith("and", inside, fits)
 
     def access() -> ops.Value | None:
-        given, modifiers = value(), {}
-        if isinstance(operation, ops.MatrixAtomicAccess):
-            modifiers = {"scope": operation.scope, "semantics": operation.semantics}
-        method = getattr(b, operation.single.mnemonic)
-        found: ops.Value | None = method(*(() if given is None else (given,)), array, *place, **modifiers)
+        given, method = value(), getattr(b, operation.single.mnemonic)
+        found: ops.Value | None = method(*(() if given is None else (given,)), array, *place,
+                                         scope=operation.scope, semantics=operation.semantics)
         return found
 
     if inside is None:

@@ -6,7 +6,7 @@ Hwu, "MCUDA", 2008: scalar expansion), cooperative matrices in one with a matrix
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
@@ -14,6 +14,7 @@ from tl_dpnp.language import ops
 from tl_dpnp.language.builder import ALL, FunctionBuilder, memref
 from tl_dpnp.language.building import Argument
 from tl_dpnp.language.types import CooperativeMatrixType, MemrefType, Type
+from tl_dpnp.lowering.rewrite import map_operation
 from tl_dpnp.scalars import I1, I8, INDEX, ScalarType
 
 __all__ = ["PhaseValues", "Remade", "memory_type"]
@@ -41,7 +42,8 @@ class PhaseValues:
     `memory` has the temporaries to use, by their numbers; without it all are made up, to find those that are `read`,
     whose types that has.  `extents` are the ranges of the loops of a phase, whose first is that of the work-items in a
     sub-group.  Where `is_joint`, phases are for sub-groups, one after another, and the whole work-group takes part in
-    each: what cooperative matrices are lowered to stands there.  `matrices` has the numbers of their temporaries.
+    each: what cooperative matrices are lowered to stands there.  `matrices` has the numbers of their temporaries;
+    `constants` are those that are filled with constants.
     """
 
     def __init__(self, b: FunctionBuilder, items: ops.WorkItems, memory: dict[int, ops.Value] | None = None) -> None:
@@ -52,6 +54,7 @@ class PhaseValues:
         self.indices: tuple[ops.Operand, ...] = ()
         self.is_joint = False
         self.matrices: dict[str, int] = {}
+        self.constants: Mapping[str, ops.CooperativeMatrixConstruct] = {}
         self.dying: set[str] = set()  # those that nobody uses behind the instruction that is written
         self.subgroup: Callable[[], ops.Operand] = lambda: self.indices[1]
         self.mask: Remade | None = None
@@ -59,6 +62,7 @@ class PhaseValues:
         self.here: dict[str, ops.Operand] = {}  # values of the phase, by their names in the program
         self.known: dict[str, Remade] = {}  # those that differ between work-items
         self.shared: dict[str, ops.Operand] = {}  # and those that do not, where they are others than in the program
+        self.computed: dict[str, ops.ScalarOperation] = {}  # what computes values of others that do not differ
         self.places: dict[str, ops.WorkItemPlace] = {}
         self.count = 0
 
@@ -111,12 +115,24 @@ class PhaseValues:
         return self.here.get(operand.name) or self.uniform(operand)
 
     def uniform(self, operand: ops.Operand) -> ops.Operand:
-        """Return an operand that is the same for all work-items."""
-        return self.shared.get(operand.name, operand) if isinstance(operand, ops.Value) else operand
+        """Return an operand that is the same for all work-items, computed again where work-items computed it."""
+        done: dict[str, ops.Operand] = {}
+
+        def found(operand: ops.Operand) -> ops.Operand:
+            if not isinstance(operand, ops.Value):
+                return operand
+            if operand.name not in done:
+                operation = self.computed.get(operand.name)
+                done[operand.name] = self.shared.get(operand.name, operand) if operation is None else (
+                    self.b.append_again(map_operation(operation, found, lambda value: value, lambda region: region)))
+            return done[operand.name]
+
+        return found(operand)
 
     def are_uniform(self, *operands: ops.Operand) -> bool:
-        """Return whether operands are the same for all work-items by where they are defined."""
-        return not any(isinstance(operand, ops.Value) and operand.name in self.known for operand in operands)
+        """Return whether operands are the same for all work-items by where they are defined, and of what."""
+        return not any(isinstance(operand, ops.Value) and operand.name in self.known
+                       and operand.name not in self.computed for operand in operands)
 
     def temporary(self, type: Type) -> int:
         """Return the number of a new temporary, which has an element for each work-item, or a matrix."""
@@ -167,6 +183,10 @@ class PhaseValues:
     def matrix(self, value: ops.Value) -> ops.Value:
         """Return a view of a cooperative matrix of the sub-group."""
         return self.stored_matrix(self.matrices[value.name], ops.matrix_type(value))
+
+    def constant(self, value: ops.Operand) -> ops.CooperativeMatrixConstruct | None:
+        """Return what fills a cooperative matrix, where that is a constant."""
+        return self.constants.get(value.name) if isinstance(value, ops.Value) else None
 
     def made(self, value: ops.Value, *over: ops.Operand) -> ops.Value:
         """Return a view of the memory of a new cooperative matrix, that of one of others which is not used any more."""

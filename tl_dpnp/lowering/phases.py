@@ -29,6 +29,19 @@ def _used(operation: ops.Operation) -> Iterator[ops.Value]:
         yield from (operand for operand in each.operands if isinstance(operand, ops.Value))
 
 
+def _read_from_memory(operation: ops.Operation) -> Sequence[ops.Operand]:
+    """Return the operands that have to be in memory where they are constant cooperative matrices.
+
+    What is added to a product, carried or returned is put into the memory of the result.
+    """
+    match operation:
+        case ops.CooperativeMatrixMulAdd():
+            return operation.A, operation.B
+        case ops.For() | ops.Yield():
+            return ()
+    return operation.operands
+
+
 def _waits(operation: ops.Operation) -> bool:
     """Return whether work-items wait for one another in an operation of a region that each runs for itself."""
     if operation.is_cooperative:
@@ -50,7 +63,8 @@ class Phases(PhaseControl, PhaseExchanges):
 
         `constants` are the cooperative matrices that are filled outside of regions, by their names.
         """
-        used = {operand.name for inner in operation.body.walk() for operand in inner.operands
+        self.constants = constants
+        used = {operand.name for inner in operation.body.walk() for operand in _read_from_memory(inner)
                 if isinstance(operand, ops.Value) and operand.name in constants}
         for constant in sorted(used):
             self.begin(is_joint=True)
@@ -164,6 +178,8 @@ class Phases(PhaseControl, PhaseExchanges):
         self.begin(is_joint=False)
         self.enter()
         self.b.append(self.mapped(operation))
+        if isinstance(operation, ops.ScalarOperation) and self.are_uniform(*operation.operands):
+            self.computed[operation.results[0].name] = operation
         for result in operation.results:
             if isinstance(result.type, ScalarType):
                 self.remember(result, result)
@@ -186,10 +202,13 @@ class Phases(PhaseControl, PhaseExchanges):
 
     def pass_on(self, values: Sequence[ops.Operand], numbers: Sequence[int]) -> None:
         """Store values in temporaries, all of which are read before."""
-        scalars, moved = [], []
+        scalars, moved, filled = [], [], []
         for value, number in zip(values, numbers, strict=True):
             if isinstance(value, ops.Value) and isinstance(value.type, CooperativeMatrixType):
-                if self.matrices[value.name] != number:
+                constant = self.constant(value)
+                if constant is not None:
+                    filled.append((constant, number))
+                elif self.matrices[value.name] != number:
                     moved.append((self.matrices[value.name], number, value.type))
             else:
                 scalars.append((value, number))
@@ -203,6 +222,10 @@ class Phases(PhaseControl, PhaseExchanges):
                     moved[place] = between, number, type
             for source, number, type in moved:
                 matrices.copy(self, self.stored_matrix(source, type), self.stored_matrix(number, type))
+        if filled:
+            self.begin(is_joint=True)
+            for constant, number in filled:
+                matrices.construct(self, constant, self.stored_matrix(number, ops.matrix_type(constant.result)))
         if scalars:
             self.begin(is_joint=False)
             found = [(self.use(value), number) for value, number in scalars]

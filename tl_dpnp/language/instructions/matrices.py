@@ -77,6 +77,10 @@ class CooperativeMatrixConstruct(CooperativeOperation):
     def is_constant(self) -> bool:
         return isinstance(self.value, Constant)
 
+    @property
+    def is_zero(self) -> bool:
+        return isinstance(self.value, Constant) and self.value.value == 0
+
     @classmethod
     def grammar(cls) -> dict[str, str]:
         return {**super().grammar(), "filled_instruction": '"constant" _constant ":" coopmatrix_type'}
