@@ -136,6 +136,24 @@ def test_a_value_that_is_computed_of_itself_again_and_again_is_computed_once_mor
     assert len([*matrices(body).body.walk()]) < 200
 
 
+@pytest.mark.parametrize(("divisor", "is_beside"), [("%n", False), ("-1", False), ("4", True)])
+def test_a_division_that_may_end_the_process_is_done_where_the_program_does_it(divisor, is_beside):
+    """For the sub-groups that take the branch, of which there may be none, and not for the work-group beside it."""
+    body = (f"%s = subgroup_linear_id : i32 %t = cast %s : index %c = less_than %t, %n : bool if %c {{ "
+            f"%q = rem %n, {divisor} : index %d = equal %q, 2 : bool "
+            "if %d { cooperative_matrix_store %zero, %x[0, 0] } }")
+    function = matrices(body)
+
+    def divisions(region):
+        return [each for each in region.walk()
+                if isinstance(each, ops.Arith) and each.kind == "rem" and str(each.lhs) == "%n"]
+
+    by_work_items = [each for loop in function.body.walk() if isinstance(loop, ops.Foreach)
+                     for each in divisions(loop.body)]
+    assert divisions(function.body)
+    assert (divisions(function.body) != by_work_items) == is_beside
+
+
 def test_checked_accesses_have_no_condition_for_each_component():
     body = (f"%A = cooperative_matrix_load.both_checked %x[%n, %n] : {MATRIX} "
             "cooperative_matrix_store.t.rows_checked %A, %x[%n, 0]")

@@ -178,7 +178,7 @@ class Phases(PhaseControl, PhaseExchanges):
         self.begin(is_joint=False)
         self.enter()
         self.b.append(self.mapped(operation))
-        if isinstance(operation, ops.ScalarOperation) and self.are_uniform(*operation.operands):
+        if isinstance(operation, ops.ScalarOperation) and operation.is_total and self.are_uniform(*operation.operands):
             self.computed[operation.results[0].name] = operation
         for result in operation.results:
             if isinstance(result.type, ScalarType):

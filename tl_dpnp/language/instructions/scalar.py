@@ -63,6 +63,11 @@ class ScalarOperation(Spelled):
     keeps_use: ClassVar[bool] = True
 
     @property
+    def is_total(self) -> bool:
+        """Whether it ends well for all operands, so that it may be done where the program does not do it."""
+        return True
+
+    @property
     def changes_components(self) -> bool:
         """Whether components of a matrix may have another type than those of its operands."""
         return self.converts
@@ -111,6 +116,13 @@ class Arith(ScalarOperation):
     lhs: Operand
     rhs: Operand
     result: Result
+
+    @property
+    def is_total(self) -> bool:
+        type = self.result.type
+        if self.kind not in ("div", "rem") or not isinstance(type, ScalarType) or not type.is_integer:
+            return True
+        return isinstance(self.rhs, Constant) and self.rhs.value not in (0, -1)
 
     def rules(self) -> Iterator[RuleError]:
         yield from kind_errors(f"arith.{self.kind}", self.result.type, ARITHMETIC.get(self.kind))
