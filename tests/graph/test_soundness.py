@@ -7,6 +7,7 @@ import collections
 import dataclasses
 import enum
 import functools
+import gc
 import logging
 import math
 import random
@@ -596,3 +597,28 @@ def test_arrays_that_are_met_after_an_assignment_in_place():
     x = dpnp.asarray(values[0])
     for step in range(1, 3):
         np.testing.assert_array_equal(added(x).asnumpy(), values[0] - 1.5 * step + values[1])
+
+
+def test_what_frozen_objects_are_given():
+    """The garbage collector does not say what frozen objects refer to; they get the caller's arrays all the same."""
+    owner, frozen = SimpleNamespace(pair=None, rows=[]), []
+
+    @tl_dpnp.fuse
+    def keeps(a, k):
+        owner.pair = a, k
+        owner.rows.append(a)
+        frozen.append((k, [a]))
+        return a @ a * k
+
+    gc.freeze()
+    try:
+        with pytest.warns(tl_dpnp.FusionWarning, match=r"gc\.unfreeze\(\) was called"):
+            keeps(A, 2.5)
+        for k in (2.5, 3.5):
+            compare("a call", keeps(A, k), A @ A * k)
+            for found in (owner.pair, (owner.rows[-1], owner.pair[1]), (frozen[-1][1][0], frozen[-1][0])):
+                assert found[0] is A
+                assert type(found[1]) is float
+                assert found[1] == k
+    finally:
+        gc.unfreeze()

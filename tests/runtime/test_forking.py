@@ -106,10 +106,12 @@ child(lambda: len(tl_dpnp.parse(COUNT).functions))
     assert lines == ["child: [8, 8, 8, 8]", "child: 1"], errors
 
 
-def test_a_fork_after_dpnp_alone_was_used(tmp_path):
-    lines, errors = run("""
+@pytest.mark.parametrize("before", ["", "import gc; gc.freeze()"], ids=["", "frozen"])
+def test_a_fork_after_dpnp_alone_was_used(before, tmp_path):
+    lines, errors = run(f"""
 import dpnp
 x = dpnp.ones(4, dtype="int64")
+{before}
 child(lambda: tl_dpnp.compile(COUNT)(x, 2))
 """, tmp_path)
     assert lines == [REFUSED], errors

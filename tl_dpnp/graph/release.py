@@ -14,6 +14,7 @@ import sys
 import types
 from typing import Any
 
+from tl_dpnp.errors import FusionWarning, warn
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TRACED, TracedInteger, plain
@@ -69,7 +70,7 @@ def release(trace: Trace) -> None:
     for _ in range(_ROUNDS):
         ours.append(held)
         found: list[Any] = []
-        for holder in gc.get_referrers(*held):
+        for holder in _referrers(held):
             if any(holder is mine for mine in ours) or isinstance(holder, types.FrameType):
                 continue
             if isinstance(holder, tuple):
@@ -87,6 +88,15 @@ def kept(trace: Trace) -> list[Any]:
     """Return the stand-ins that something outside of the trace still refers to."""
     return trace.known.held() + [number for number in trace.tape.left()
                    if sys.getrefcount(number) > _OWN + (2 if type(number) is TracedInteger else 1)]
+
+
+def _referrers(values: list[Any]) -> list[Any]:
+    """Return what refers to values, which the garbage collector does not say of objects that are frozen."""
+    if gc.get_freeze_count():
+        gc.unfreeze()  # and not frozen again: what was made since would never be collected
+        warn("gc.unfreeze() was called: a fused function has put arguments or numbers into objects, which are looked "
+             "for among all that there are, and not found where gc.freeze() has put them", FusionWarning)
+    return gc.get_referrers(*values)
 
 
 def _again(holder: tuple[Any, ...], real: dict[int, Any]) -> tuple[Any, ...]:

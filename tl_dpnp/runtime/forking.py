@@ -84,7 +84,18 @@ def _has_arrays() -> bool:
     if not kinds or not _sycl_has_devices():
         return False
     # Not isinstance(), which asks objects for their __class__.
-    return any(issubclass(type(thing), kinds) for thing in gc.get_objects())
+    return any(issubclass(type(thing), kinds) for thing in _all_objects())
+
+
+def _all_objects() -> list[object]:
+    """Return all objects that the garbage collector knows, those too that are frozen, as many are before forks."""
+    if not gc.get_freeze_count():
+        return gc.get_objects()
+    gc.unfreeze()
+    try:
+        return gc.get_objects()
+    finally:
+        gc.freeze()
 
 
 def _sycl_has_devices() -> bool:
