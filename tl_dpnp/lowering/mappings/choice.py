@@ -45,7 +45,8 @@ def mappings_of(analysis: Analysis) -> tuple[Mapping, ...]:
     is_open = options.form is None and not (base.is_given or options.schedules or options.debug)
     found: tuple[Mapping, ...] = (base,)
     for form, frame in FRAMES.items():
-        is_possible = is_open and (analysis.device.has_persistent_blocks or not frame.is_persistent)
+        is_possible = is_open and (analysis.device.has_persistent_blocks or not (
+            frame.is_persistent or frame.needs_blocks))
         if frame.home and (is_possible or options.form == form):
             kind: type[Mapping] = class_at("mappings", frame.home)
             mapping = None if base.is_given else kind.over(found[-1], analysis)

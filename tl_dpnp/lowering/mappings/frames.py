@@ -15,8 +15,9 @@ class Frame(NamedTuple):
 
     With `is_alone`, a work-item computes work-groups by itself, one after another, without barriers and local memory;
     with `is_persistent`, as many blocks of threads as run at the same time compute all work-groups.  Else each
-    work-group is one of the device.  `is_tunable` is whether schedules can be searched, `takes_every_call` whether any
-    arguments will do.  `words` say what computes a work-group, with parts of the launch plan in braces.
+    work-group is one of the device.  What `needs_blocks` is for devices with such blocks all the same.  `is_tunable` is
+    whether schedules can be searched, `takes_every_call` whether any arguments will do.  `words` say what computes a
+    work-group, with parts of the launch plan in braces.
 
     `home` is the class of the mapping, by its module in this folder, where the mapping is for some programs only.
     """
@@ -24,6 +25,7 @@ class Frame(NamedTuple):
     words: str = "{subgroups} sub-groups of {subgroup_size} work-items compute a work-group"
     is_alone: bool = False
     is_persistent: bool = False
+    needs_blocks: bool = False
     is_tunable: bool = True
     takes_every_call: bool = True
     home: str = ""
@@ -37,8 +39,8 @@ FRAMES: dict[Form, Frame] = {
     "divided": Frame("{parts} work-items share a work-group, with vectors", is_alone=True, is_tunable=False,
                      home="divided.Divided"),
     "staged": Frame(is_persistent=True, is_tunable=False, home="persistent.staging.Persistent"),
-    "spread": Frame("{parts} teams of {subgroup_size} x {subgroups} work-items share a work-group", is_tunable=False,
-                    takes_every_call=False, home="persistent.spreading.Spread"),
+    "spread": Frame("{parts} teams of {subgroup_size} x {subgroups} work-items share a work-group",
+                    needs_blocks=True, is_tunable=False, takes_every_call=False, home="persistent.spreading.Spread"),
     "blocked": Frame(is_persistent=True, is_tunable=False, takes_every_call=False, home="blocked.Blocked"),
     "tiled": Frame(is_persistent=True, is_tunable=False, takes_every_call=False, home="persistent_gemm.PersistentGemm"),
 }

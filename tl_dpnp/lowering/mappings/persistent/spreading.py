@@ -92,4 +92,4 @@ class Spread(Persistent):
         return replace(super().ring, is_open=self.parts > 1)
 
     def __str__(self) -> str:
-        return f"spread form, {self.parts} parts of a work-group: {super().__str__().removeprefix('staged form')[2:]}"
+        return self._described(f"spread form, {self.parts} parts of a work-group")

@@ -189,10 +189,13 @@ class Persistent(LoopMapping):
         return [operand for operand in self.operands if operand.is_written]
 
     def __str__(self) -> str:
+        return self._described("staged form")
+
+    def _described(self, form: str) -> str:
         layout = self.layout
         how = [self.instructions, *(str(product) for product in self.products if isinstance(product, RegisterProduct))]
         by = f", by {', '.join(filter(None, how))}" if any(how) else ""
-        return (f"staged form{by}: {self.teams} teams of {layout.lanes} x {layout.subgroups} work-items, {self.stages} "
+        return (f"{form}{by}: {self.teams} teams of {layout.lanes} x {layout.subgroups} work-items, {self.stages} "
                 f"stages of {self.stage} bytes, {self.places} of {self.results} bytes for results")
 
 
