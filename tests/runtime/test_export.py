@@ -335,7 +335,7 @@ def test_devices_are_those_of_the_target(tmp_path):
 def test_kernels_that_need_a_permission_are_refused(tmp_path, monkeypatch):
     """There are tiles on few machines: here the code says that it uses them."""
     def compiled(*arguments):
-        return replace(compiler.compile_program(*arguments), binary=b"tileloadd")
+        return compiler.compile_program(*arguments)._replace(binary=b"tileloadd")
 
     monkeypatch.setattr(exporting, "compile_program", compiled)
     with pytest.raises(UnsupportedError, match="which a process must ask Linux for: set TL_DPNP_AMX=off"):
