@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import copy
+import enum
 import functools
 import itertools
 import math
@@ -447,7 +448,7 @@ def test_arguments_that_are_like_no_others(argument):
     """There is no plan that could be found again for them, and none is kept."""
     held: Any = [1.0]
     held.append(held)
-    value = {"in itself": held, "keys": {State(): 1.0}, "keys inside": [{(1, 2): 2.0}]}[argument]
+    value = {"in itself": held, "keys": {State(): 1.0}, "keys inside": [{(1, State()): 2.0}]}[argument]
 
     @tl_dpnp.fuse
     def function(value, a):
@@ -459,3 +460,42 @@ def test_arguments_that_are_like_no_others(argument):
     assert (function.stats.traced_calls, function.stats.plans) == (5, 0)
     reasons = {each.reason for each in function.explain(value, a).again}
     assert reasons == {"it is in itself" if argument == "in itself" else "its keys are not simple values"}
+
+
+class Field(enum.Enum):
+    """Keys of users."""
+
+    P = 1
+    Q = 2
+
+
+Field.P.scale = 1.0
+
+
+def test_keys_that_are_simple_or_the_same():
+    """Tuples of simple values and members of enumerations are keys that a plan depends on."""
+
+    def scaled(values, a):
+        total = a
+        for key, value in values.items():
+            total = total + a @ a * value * (3.0 if key is Field.P else 2.0 if key is Field.Q else key[0])
+        return total
+
+    fused = tl_dpnp.fuse(scaled, fullgraph=True)
+    a = dpnp.full((2, 4, 4), 2, dtype="float32")
+    for first, second in ((Field.P, 1), (Field.Q, 1), (Field.P, 4), (Field.P, 1)):
+        for _ in range(2):
+            values = {first: 2.0, (second, "x"): 3.0}
+            assert (fused(values, a) == scaled(values, a)).all()
+    assert (fused.stats.traces, fused.stats.plan_hits) == (3, 5)
+
+
+def test_what_keys_have_may_change():
+    def scaled(values, a):
+        return a @ a * sum(key.scale * value for key, value in values.items())
+
+    fused = tl_dpnp.fuse(scaled)
+    a = dpnp.full((2, 4, 4), 2, dtype="float32")
+    for scale in (1.0, 3.0, 5.0):
+        Field.P.scale = scale
+        assert (fused({Field.P: 2.0}, a) == a @ a * 2 * scale).all()

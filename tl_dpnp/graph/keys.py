@@ -31,8 +31,6 @@ _BY_TEXT = (complex, range)
 #: What is the same only if it is the same object.
 BY_IDENTITY = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, enum.Enum)
 
-_HOLDS = "what it holds may change without being seen"
-
 
 class CallKey:
     """Collects the key of one call; `held` are the objects whose identity is a part of it, `facts` what `array_facts`
@@ -99,7 +97,8 @@ class CallKey:
         elif kind in _BY_TEXT or isinstance(value, np.generic | np.dtype):
             self.parts.append((kind, repr(value)))
         elif kind is slice:
-            self.parts.append((slice, *(part if part is None or type(part) is int else self._unknown("a slice", _HOLDS)
+            # Those that hold something else have no plan in any case (`tl_dpnp.graph.reading`).
+            self.parts.append((slice, *(part if part is None or type(part) is int else type(part)
                                         for part in (value.start, value.stop, value.step))))
         else:
             self.parts.append(kind)
@@ -115,7 +114,14 @@ class CallKey:
 
     def _key_of_dict(self, key: Any) -> Any:
         """Return a key of a dict as a part."""
-        return (type(key), key) if type(key) in BY_VALUE else self._unknown("a dict", "its keys are not simple values")
+        if type(key) in BY_VALUE:
+            return type(key), key
+        if type(key) is tuple:
+            return tuple, tuple(map(self._key_of_dict, key))
+        if isinstance(key, BY_IDENTITY):
+            self.held.append(key)
+            return "is", id(key)
+        return self._unknown("a dict", "its keys are not simple values")
 
     def _unknown(self, what: str, reason: str) -> str:
         self.unknown.append((what, reason))

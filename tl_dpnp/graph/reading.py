@@ -107,6 +107,7 @@ class Reader:
                 return value
             self._within.add(id(value))
             for key, part in value.items() if kind is dict else enumerate(value):
+                self._key(key)
                 stands = self.cover(part, self.guards.child(path, "item", key))
                 if type(stands) in TRACED:
                     self._traced[self.guards.child(path, "item", key)] = stands
@@ -121,6 +122,14 @@ class Reader:
             self._unseen(value)
             self._register(value, path)
         return value
+
+    def _key(self, key: Any) -> None:
+        """Remember the objects in a key of a dict whose identity the key of the call has."""
+        if type(key) is tuple:
+            for part in key:
+                self._key(part)
+        elif isinstance(key, BY_IDENTITY):
+            self._constant(key)
 
     def _constant(self, value: Any) -> None:
         """Remember an object whose identity is guarded, and the object that it is a method of."""
