@@ -22,7 +22,7 @@ __all__ = ["Snapshot", "difference"]
 
 _HIDDEN = ("fused", "random_array")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype, range)
-#: Those that most values are of.
+#: Those that most values are of, which stand for themselves.
 _CONSTANT = (bool, int, str, type(None))
 #: Relative to the largest element; arrays of f64 may hold what was computed in f32.
 _TOLERANCE = 1e-4
@@ -41,7 +41,7 @@ class Snapshot:
         """Return the state of a value."""
         kind = type(value)
         if kind in _CONSTANT:
-            return kind.__name__, repr(value)
+            return value
         if kind.__name__ == "FusedFunction":
             value, kind = value.function, types.FunctionType
         if isinstance(value, _PLAIN):
@@ -136,7 +136,7 @@ def difference(plain: Any, fused: Any) -> str:
         if len(plain) != len(fused) or (first in ("raised", "returned") and fused[0] != first):
             return _unequal(plain, fused)
         for number, (one, other) in enumerate(zip(plain, fused, strict=True)):
-            if found := difference(one, other):
+            if one is not other and (found := difference(one, other)):
                 return f"/{first or number}{found}"
         return ""
     if kind is np.ndarray:
