@@ -135,25 +135,36 @@ def test_arrays_that_are_met_after_an_assignment_in_place():
 
 
 def test_what_frozen_objects_are_given():
-    """The garbage collector does not say what frozen objects refer to; they get the caller's arrays all the same."""
-    owner, frozen = SimpleNamespace(pair=None, rows=[]), []
+    """The garbage collector does not say what frozen objects refer to; they get the caller's arrays all the same.
+
+    They stay frozen where all that is kept is found near; a method taken from its class is not seen to change anything.
+    """
+    owner, rows, frozen = SimpleNamespace(pair=None), [], []
+
+    @tl_dpnp.fuse
+    def keeps_near(a, k):
+        owner.pair = a, k
+        rows.append([a, k])
+        return a @ a * k
 
     @tl_dpnp.fuse
     def keeps(a, k):
-        owner.pair = a, k
-        owner.rows.append(a)
-        frozen.append((k, [a]))
+        list.append(frozen, (a, [k]))
         return a @ a * k
 
     gc.freeze()
     try:
+        for k in (2.5, 3.5):
+            compare("a call", keeps_near(A, k), A @ A * k)
+            assert gc.get_freeze_count()
+            for found in (owner.pair, rows[-1]):
+                assert found[0] is A
+                assert (type(found[1]), found[1]) == (float, k)
         with pytest.warns(tl_dpnp.FusionWarning, match=r"gc\.unfreeze\(\) was called"):
             keeps(A, 2.5)
         for k in (2.5, 3.5):
             compare("a call", keeps(A, k), A @ A * k)
-            for found in (owner.pair, (owner.rows[-1], owner.pair[1]), (frozen[-1][1][0], frozen[-1][0])):
-                assert found[0] is A
-                assert type(found[1]) is float
-                assert found[1] == k
+            assert frozen[-1][0] is A
+            assert (type(frozen[-1][1][0]), frozen[-1][1][0]) == (float, k)
     finally:
         gc.unfreeze()

@@ -381,17 +381,20 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
                 named = {name: observer.cover(a, observer.guards.argument(name)) for name, a in keywords.items()}
             try:
                 raw = trace.interceptor.call(self.function)(*given, **named)
-            except BaseException:
+            except BaseException as error:
+                given.clear()
+                named.clear()
+                changed = trace.interceptor.changed
                 if trace.refuse is None or not (trace.breaks or (observer and observer.effects)):
                     trace.finish()  # what dpnp would have done before the error
                 else:
                     trace.end()
                 if observer is not None:
                     observer.forget()
-                release(trace)
+                release(trace, [error, *changed])
                 raise
-            finally:
-                del given, named
+            given.clear()
+            named.clear()
             trace.compute_all()  # all at once: those of the result, in whatever objects it has
             return raw
 
@@ -448,6 +451,7 @@ def _named_arrays(trace: Trace, key: CallKey, names: Sequence[str]) -> dict[int,
 
 def _finish(trace: Trace, observer: Observer | None, has_plan: bool) -> None:
     """End a trace whose result was made, and let go what it holds; the arrays of a plan are the user's now."""
+    changed = [] if trace.interceptor is None else trace.interceptor.changed
     if observer is None:
         trace.known.forget_unheld()
     trace.finish()
@@ -456,7 +460,7 @@ def _finish(trace: Trace, observer: Observer | None, has_plan: bool) -> None:
     else:
         if observer is not None:
             observer.forget()
-        release(trace)
+        release(trace, changed)
     trace.tape.let_go()
 
 

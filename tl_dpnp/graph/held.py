@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import dpnp
 
-__all__ = ["HOLDS", "Held", "held_arrays"]
+__all__ = ["HOLDS", "Held", "held_arrays", "references"]
 
 
 class Held(Protocol):
@@ -54,12 +54,16 @@ class _Counted:
         self._arrays.append(lazy)
 
     def live(self) -> list[Any]:
-        counts = _counts(self._arrays)
-        self._arrays = [lazy for lazy, count in zip(self._arrays, counts, strict=True) if count > _ALONE]
+        self._arrays = [lazy for lazy, count in zip(self._arrays, references(self._arrays), strict=True) if count > 0]
         return [*self._arrays]
 
     def clear(self) -> None:
         self._arrays.clear()
+
+
+def references(objects: Sequence[Any]) -> list[int]:
+    """Return how many references there are to objects, beside those of the sequence."""
+    return [count - _ALONE for count in _counts(objects)]
 
 
 def _counts(objects: Sequence[Any]) -> list[int]:

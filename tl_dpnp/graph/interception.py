@@ -96,6 +96,8 @@ class Interceptor:
         self._cells = {name: types.CellType(getattr(self, name)) for name in HOOKS}
         self._plain = [(cell, PLAIN_HOOKS[name]) for name, cell in self._cells.items()]
         self._hooks: list[tuple[types.CellType, Any]] = []
+        #: What the function has changed: where stand-ins that it has kept are looked for first.
+        self.changed: list[Any] = []
 
     def hooks(self, function: types.FunctionType) -> dict[str, types.CellType]:
         """Return the hooks for the code of a function, in the cells that it finds them in."""
@@ -113,6 +115,7 @@ class Interceptor:
 
     def end(self) -> None:
         """Let functions and generators that outlive the trace run as they are."""
+        self.changed = []
         for cell, hook in self._plain:
             cell.cell_contents = hook
 
@@ -199,7 +202,11 @@ class Interceptor:
 
     def target(self, owner: Any) -> Any:
         """Return what stands for an object that is changed."""
-        return self.trace.capture(owner) if type(owner) is dpnp.ndarray else owner
+        if type(owner) is dpnp.ndarray:
+            return self.trace.capture(owner)
+        if type(owner) is not LazyArray:
+            self.changed.append(owner)
+        return owner
 
     def set_attribute(self, value: Any, owner: Any, name: str) -> None:
         """Assign to an attribute."""
@@ -369,6 +376,9 @@ class Interceptor:
 
     def _stored(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
         """Call a method that changes a container, which gets the caller's own arrays."""
+        owner = getattr(function, "__self__", arguments[0] if arguments else None)
+        if type(owner) is not LazyArray:
+            self.changed.append(owner)
         if function.__name__ == "sort":
             return function(*arguments, **self._named(keywords))
         return function(*map(self._real, arguments), **{name: self._real(value) for name, value in keywords.items()})

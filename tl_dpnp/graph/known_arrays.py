@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-from tl_dpnp.graph.held import HOLDS
+from tl_dpnp.graph.held import HOLDS, references
 
 __all__ = ["KnownArrays"]
 
-#: References to a lazy array that its trace alone knows: that of the entry, that of `sys.getrefcount` itself, and those
-#: of the trace.
-_OWN = 2 + HOLDS
+#: References to a lazy array that its trace alone knows: that of the entry, and those of the trace.
+_OWN = 1 + HOLDS
 
 
 class KnownArrays:
@@ -39,9 +37,11 @@ class KnownArrays:
         """Return the arrays by the identity of what stands for them."""
         return {id(lazy): array for array, lazy in self._entries.values()}
 
-    def held(self) -> list[Any]:
-        """Return the lazy arrays that somebody else refers to."""
-        return [entry[1] for entry in self._entries.values() if sys.getrefcount(entry[1]) > _OWN]
+    def held(self) -> list[tuple[Any, int]]:
+        """Return the lazy arrays that somebody else refers to, with how many references there are."""
+        lazies = [lazy for _, lazy in self._entries.values()]
+        counts = [count - _OWN for count in references(lazies)]
+        return [(lazy, count) for lazy, count in zip(lazies, counts, strict=True) if count > 0]
 
     def forget(self) -> None:
         """Forget all arrays."""
@@ -49,4 +49,5 @@ class KnownArrays:
 
     def forget_unheld(self) -> None:
         """Forget the arrays whose lazy ones nobody else refers to."""
-        self._entries = {number: entry for number, entry in self._entries.items() if sys.getrefcount(entry[1]) > _OWN}
+        held = {id(lazy) for lazy, _ in self.held()}
+        self._entries = {number: entry for number, entry in self._entries.items() if id(entry[1]) in held}

@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import collections
 import functools
-import gc
-import sys
 import types
+from collections.abc import Sequence
 from typing import Any
 
-from tl_dpnp.errors import FusionWarning, warn
+from tl_dpnp.graph.held import references
+from tl_dpnp.graph.holders import holders_of, near_holders_of
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TRACED, TracedInteger, plain
 
 __all__ = ["kept", "release", "restored"]
 
-#: References to a traced number that nobody has kept, beside those of the tape: that of `sys.getrefcount` itself, and
-#: that of the list that it is found in.
-_OWN = 2
 #: How often holders of holders are looked for: a tuple in a tuple is made anew with what holds it.
 _ROUNDS = 8
 
@@ -58,19 +55,24 @@ def restored(trace: Trace, value: Any) -> Any:
     return restore(value)
 
 
-def release(trace: Trace) -> None:
-    """Put the caller's own arrays and plain numbers where stand-ins for them are left; the trace has ended."""
-    held = kept(trace)
-    if not held:
+def release(trace: Trace, roots: Sequence[Any] = ()) -> None:
+    """Put the caller's own arrays and plain numbers where stand-ins for them are left; the trace has ended.
+
+    They are looked for near `roots` first.
+    """
+    counted = _counted(trace)
+    if not counted:
         return
     own = trace.known.by_lazy()
     trace.known.forget()
-    real = {id(value): plain(value) if type(value) in TRACED else own[id(value)] for value in held}
+    real = {id(value): plain(value) if type(value) in TRACED else own[id(value)] for value, _ in counted}
+    held = [value for value, _ in counted]
     ours: list[Any] = [held, real, own]
+    near = near_holders_of(counted, roots) if roots else None
     for _ in range(_ROUNDS):
         ours.append(held)
         found: list[Any] = []
-        for holder in _referrers(held):
+        for holder in holders_of(held) if near is None else near:
             if any(holder is mine for mine in ours) or isinstance(holder, types.FrameType):
                 continue
             if isinstance(holder, tuple):
@@ -81,22 +83,24 @@ def release(trace: Trace) -> None:
                 _replace(holder, real)
         if not found:
             return
+        if near is not None:
+            holder = None
+            counts = [count - 1 for count in references(found)]  # they are among those found near
+            near = near_holders_of([*zip(found, counts, strict=True)], roots)
         held = found
 
 
 def kept(trace: Trace) -> list[Any]:
     """Return the stand-ins that something outside of the trace still refers to."""
-    return trace.known.held() + [number for number in trace.tape.left()
-                   if sys.getrefcount(number) > _OWN + (2 if type(number) is TracedInteger else 1)]
+    return [value for value, _ in _counted(trace)]
 
 
-def _referrers(values: list[Any]) -> list[Any]:
-    """Return what refers to values, which the garbage collector does not say of objects that are frozen."""
-    if gc.get_freeze_count():
-        gc.unfreeze()  # and not frozen again: what was made since would never be collected
-        warn("gc.unfreeze() was called: a fused function has put arguments or numbers into objects, which are looked "
-             "for among all that there are, and not found where gc.freeze() has put them", FusionWarning)
-    return gc.get_referrers(*values)
+def _counted(trace: Trace) -> list[tuple[Any, int]]:
+    """Return the stand-ins that something outside of the trace still refers to, with how many references there are."""
+    numbers = trace.tape.left()
+    of_tape = [type(number) is TracedInteger for number in numbers]  # which the tape holds
+    counts = [count - own for count, own in zip(references(numbers), of_tape, strict=True)]
+    return trace.known.held() + [pair for pair in zip(numbers, counts, strict=True) if pair[1] > 0]
 
 
 def _again(holder: tuple[Any, ...], real: dict[int, Any]) -> tuple[Any, ...]:
