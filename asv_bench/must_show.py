@@ -77,9 +77,9 @@ def _command(name: str) -> Callable[[Callable[..., None]], click.Command]:
 def _add(name: str) -> None:
     section = SECTIONS[name]
 
-    if section.variants:
+    if section.draw is not None:
         @_command(name)
-        @click.option("--seed", type=int, help="Draw 60 shapes instead of those that are named.")
+        @click.option("--seed", type=int, help="Draw other shapes.")
         def drawn(seconds: float, keep: str, patience: float, output: Path | None, seed: int | None) -> None:
             named = None if keep or seed is not None else RESULTS / f"{name}.json"
             _run(section if seed is None else section.drawn(seed), seconds, keep, patience, output or named)

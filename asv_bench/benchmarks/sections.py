@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from . import contests, functions, fusion, realistic_programs, recurrences, tiles, traces
+from . import contests, functions, fusion, realistic_programs, recurrences, reductions, tiles, traces
 from .contests import Contest, case_name, parse_case
 from .realistic_programs import BATCHES, BEST, Programs
 from .results import Measurement, Target
@@ -24,8 +24,8 @@ class Section:
     what bounds the speed: ``fma`` and ``triad``; with both, the roofline.  With `one_core` the process is kept on one
     core and its processor time counts, which other programs do not disturb; otherwise it is wall-clock time.  Who is
     timed runs for `block` seconds at least before it is the next one's turn.  `columns` are facts of the measurements
-    that tables show, and `remarks` makes notes of all measurements.  `variants` are those that each shape of a product
-    is measured in, for sections whose shapes may be drawn; `drawn_targets` are for these.
+    that tables show, and `remarks` makes notes of all measurements.  `draw` gives cases by a seed, of sections whose
+    shapes may be drawn; `drawn_targets` are for these.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Section:
     block: float = 1e-3
     quick: tuple[str, ...] = ()
     remarks: Callable[[Sequence[Measurement]], list[str]] = lambda measurements: []
-    variants: tuple[str, ...] = ()
+    draw: Callable[[int], tuple[str, ...]] | None = None
     drawn_targets: tuple[Target, ...] | None = None
 
     @property
@@ -51,10 +51,10 @@ class Section:
 
     def drawn(self, seed: int) -> Section:
         """Return the section with shapes that are drawn from a seed."""
-        if not self.variants:
+        if self.draw is None:
             raise ValueError(f"the shapes of {self.name} cannot be drawn")
         return replace(
-            self, title=f"{self.title}, shapes drawn with seed {seed}", cases=_drawn(seed, *self.variants),
+            self, title=f"{self.title}, shapes drawn with seed {seed}", cases=self.draw(seed),
             targets=self.targets if self.drawn_targets is None else self.drawn_targets)
 
 
@@ -62,10 +62,14 @@ def _products(shapes: tuple[Shape, ...], *variants: str) -> tuple[str, ...]:
     return tuple(case_name(s, e, v) for v in variants or ("",) for e in ELEMENTS for s in shapes)
 
 
-def _drawn(seed: int, *variants: str) -> tuple[str, ...]:
-    """Return cases of drawn shapes, f32 and f64 in turns, each in one of the variants."""
-    return tuple(case_name(shape, ELEMENTS[number % len(ELEMENTS)], variants[number // len(ELEMENTS) % len(variants)])
-                 for number, shape in enumerate(drawn_shapes(seed)))
+def _drawn(*variants: str) -> Callable[[int], tuple[str, ...]]:
+    """Return what gives cases of drawn shapes, f32 and f64 in turns, each in one of the variants."""
+    def draw(seed: int) -> tuple[str, ...]:
+        return tuple(case_name(shape, ELEMENTS[number % len(ELEMENTS)],
+                               variants[number // len(ELEMENTS) % len(variants)])
+                     for number, shape in enumerate(drawn_shapes(seed)))
+
+    return draw
 
 
 def _is_large(case: str) -> bool:
@@ -144,7 +148,7 @@ SECTIONS = {
             "cache-resident", "Products in the cache of one core", _products(SHAPES), contests.cache_resident,
             (Target("geometric mean", "limit", 0.90, **_LARGE), Target("least", "limit", 0.70, **_LARGE),
              Target("geometric mean", "numpy", 1.5), *_AGAINST_GENERATED),
-            limits=("fma",), one_core=True, peers=("numpy", "torch", *GENERATED), quick=_SMALL, variants=("",),
+            limits=("fma",), one_core=True, peers=("numpy", "torch", *GENERATED), quick=_SMALL, draw=_drawn(""),
             columns=(BEST_GENERATED,), drawn_targets=(
                 Target("geometric mean", "limit", 0.76, **_LARGE), *_AGAINST_GENERATED,
                 Target("least", "numpy", 1.0), Target("geometric mean", "numpy", 1.85)),
@@ -155,19 +159,19 @@ SECTIONS = {
              Target("geometric mean", "dpnp", 3.0), Target("geometric mean", "libxsmm", 1.1),
              Target("least", "libxsmm", 0.9)),
             limits=("fma", "triad"), peers=("numpy", "dpnp", "torch", *GENERATED), quick=_SMALL[:1], block=2e-2,
-            variants=("",),
+            draw=_drawn(""),
         ),
         Section(
             "one-call-100us", "One call of 100 µs of work", _products(SHAPES), contests.one_call(100e-6),
             (Target("geometric mean", "numpy", 2.1), Target("geometric mean", "dpnp", 8.0),
              Target("geometric mean", "libxsmm", 0.95)),
-            peers=("numpy", "dpnp", "torch", *GENERATED), quick=_SMALL[:1], block=1e-2, variants=("",),
+            peers=("numpy", "dpnp", "torch", *GENERATED), quick=_SMALL[:1], block=1e-2, draw=_drawn(""),
         ),
         Section(
             "one-call-30us", "One call of 10 to 60 µs of work", _products(SHAPES), contests.one_call(30e-6),
             (Target("geometric mean", "numpy", 1.5), Target("least", "numpy", 1.0),
              Target("geometric mean", "dpnp", 10.0), Target("geometric mean", "libxsmm", 0.75)),
-            peers=("numpy", "dpnp", "torch", *GENERATED), quick=_SMALL[:1], block=1e-2, variants=("",),
+            peers=("numpy", "dpnp", "torch", *GENERATED), quick=_SMALL[:1], block=1e-2, draw=_drawn(""),
         ),
         Section(
             "launch", "Launch of a trivial kernel", ("call", "submit", "recorded"), contests.launch,
@@ -178,24 +182,24 @@ SECTIONS = {
             "transposes", "Transposed operands", _products(_WIDE, "n.t", "t.n", "t.t"), contests.transposed,
             (Target("least", "n.n", 0.8), Target("geometric mean", "n.n", 0.8)),
             limits=("fma",), one_core=True, peers=("n.n",), quick=("f32 16x16x16 t.n",),
-            variants=("n.t", "t.n", "t.t"), drawn_targets=(
+            draw=_drawn("n.t", "t.n", "t.t"), drawn_targets=(
                 Target("least", "n.n", 0.75), Target("geometric mean", "n.n", 0.88)),
         ),
         Section(
             "beta", "Adding to C (beta = 1)", _products(SHAPES), contests.accumulating,
             (Target("least", "beta = 0", 0.9), Target("geometric mean", "beta = 0", 0.9)),
-            limits=("fma",), one_core=True, peers=("beta = 0",), quick=_SMALL[:1], variants=("",),
+            limits=("fma",), one_core=True, peers=("beta = 0",), quick=_SMALL[:1], draw=_drawn(""),
             drawn_targets=(Target("least", "beta = 0", 0.75), Target("geometric mean", "beta = 0", 0.88)),
         ),
         Section(
             "dynamic", "Sizes known at run time only", _products(SHAPES), contests.of_unknown_sizes,
             (Target("geometric mean", "known sizes", 0.6),),
-            limits=("fma",), one_core=True, peers=("known sizes",), quick=_SMALL[:1], variants=("",),
+            limits=("fma",), one_core=True, peers=("known sizes",), quick=_SMALL[:1], draw=_drawn(""),
         ),
         Section(
             "specialized", "Sizes that the program leaves open", _products(SHAPES), contests.of_sizes_of_the_call,
             (Target("geometric mean", "known sizes", 0.95),),
-            limits=("fma",), one_core=True, peers=("known sizes",), quick=_SMALL[:1], variants=("",),
+            limits=("fma",), one_core=True, peers=("known sizes",), quick=_SMALL[:1], draw=_drawn(""),
         ),
         Section(
             "chain", "A chain of products in the cache of one core", ("f32 sample",), contests.chain,
@@ -244,6 +248,13 @@ SECTIONS = {
             "fusion-alone", "Products alone, fused or left to dpnp", fusion.PRODUCTS, fusion.alone,
             (Target("least", "dpnp", 0.9),),
             unit="µs", peers=("dpnp",), columns=(fusion.KERNELS,), quick=fusion.PRODUCTS[:1],
+        ),
+        Section(
+            "fusion-reductions", "Sums and the like of drawn arrays, fused", reductions.drawn(0), reductions.reduced,
+            (Target("least", "dpnp", 0.95), Target("geometric mean", "dpnp", 10.0),
+             Target("geometric mean", "numpy", 1.0)),
+            unit="µs", peers=("dpnp", "numpy"), columns=(fusion.KERNELS,), quick=reductions.drawn(0)[:2],
+            draw=reductions.drawn,
         ),
         Section(
             "fusion-calls", "Calls of a fused function", fusion.CALLS, fusion.calls,
