@@ -13,8 +13,9 @@ from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.inference import result_dtype
 from tl_dpnp.graph.lazy import LazyArray
+from tl_dpnp.graph.long_reductions import reduced
 from tl_dpnp.graph.memrefs import scalar_type_of
-from tl_dpnp.graph.nodes import Accumulate, Map, Node, Number, Parameter, Reduce, number_node, part_dtype
+from tl_dpnp.graph.nodes import Accumulate, Map, Node, Number, Parameter, number_node, part_dtype
 from tl_dpnp.graph.recorders import (
     RECORDERS,
     Recorder,
@@ -262,10 +263,6 @@ def _copy(trace: Trace, a: Any, order: Any = "C", **keywords: Any) -> Any:
 # --- reductions ------------------------------------------------------------------------------------------------------
 
 
-#: Elements that one result may be reduced from in a kernel; dpnp spreads larger reductions over work-groups.
-_MOST_REDUCED = 1 << 14
-
-
 def _reduction(kind: str, function: Any) -> Recorder:
     def record(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False,
                **keywords: Any) -> Any:
@@ -279,8 +276,6 @@ def _reduction(kind: str, function: Any) -> Recorder:
         places = tuple(sorted(array_axis(place, ndim) for place in axes))
         if len(set(places)) != len(places) or not node.size:
             raise NotFused("there is nothing to reduce")
-        if node.size > _MOST_REDUCED * math.prod(node.shape[axis] for axis in range(ndim) if axis not in places):
-            raise NotFused("a single work-group would have to reduce many elements", "reduce fewer axes")
         given = {} if dtype is None else {"dtype": dtype}
         result = result_dtype(function, (node.dtype,), queue, **given)
         if result is None or not fusable(result) or (kind == "mean" and result.kind not in "fc"):
@@ -290,22 +285,27 @@ def _reduction(kind: str, function: Any) -> Recorder:
         shape = tuple(size for place, size in enumerate(node.shape) if place not in places)
         if places:
             name = "sum" if kind == "mean" else kind
-            reduced: Node = Reduce(shape, result, name, node, places)
+            value = reduced(name, node, places, result)
         else:
-            reduced = Map(shape, result, "astype", (node,), result)
+            value = Map(shape, result, "astype", (node,), result)
         if kind == "mean":
             count = number_node(math.prod(node.shape[place] for place in places))
-            reduced = Map(shape, result, "divide_parts" if result.kind == "c" else "divide", (reduced, count), result)
+            value = Map(shape, result, "divide_parts" if result.kind == "c" else "divide", (value, count), result)
         if keepdims:
             old = iter(shape)
-            reduced = slice_axes(reduced, [None if place in places else (0, 1, next(old)) for place in range(ndim)])
-        return result_array(trace, reduced, operands, out)
+            value = slice_axes(value, [None if place in places else (0, 1, next(old)) for place in range(ndim)])
+        return result_array(trace, value, operands, out)
 
     return record
 
 
 for _kind in ("sum", "prod", "max", "min", "mean", "any", "all"):
     RECORDERS[_kind] = _reduction(_kind, getattr(dpnp, _kind))
+
+#: Elements of an axis that one work-group may accumulate; dpnp spreads more over work-groups.
+_MOST_ACCUMULATED = 1 << 14
+
+
 def _accumulation(kind: str, function: Any) -> Recorder:
     def record(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         operand = trace.operand(a)
@@ -316,7 +316,7 @@ def _accumulation(kind: str, function: Any) -> Recorder:
             operand = trace.operand(recorded(trace, "reshape", a, -1))
             node = operand[0]
         place = 0 if axis is None else array_axis(axis, len(node.shape))
-        if not node.size or node.shape[place] > _MOST_REDUCED:
+        if not node.size or node.shape[place] > _MOST_ACCUMULATED:
             raise NotFused("a single work-group would have to accumulate many elements, or there are none")
         result = result_dtype(function, (node.dtype,), queue, **({} if dtype is None else {"dtype": dtype}))
         if result is None or not fusable(result) or "c" in (node.dtype.kind, result.kind) or result.kind == "b":

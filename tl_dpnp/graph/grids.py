@@ -30,6 +30,7 @@ from tl_dpnp.graph.nodes import (
 from tl_dpnp.graph.placement import GridAxis, Placement, Places, place
 from tl_dpnp.graph.storage import copies, stored_nodes, temporaries
 from tl_dpnp.graph.symbols import is_dynamic
+from tl_dpnp.graph.wide_reductions import LEAST_ELEMENTS
 from tl_dpnp.graph.work_groups import WorkGroups
 
 __all__ = ["LargeCopy", "common_placement", "flops_of", "is_elementwise", "placement_of"]
@@ -49,6 +50,8 @@ Grid = tuple[GridAxis, ...]
 _SMALL = 2048
 #: Multiply-adds that may be computed again in each work-group rather than once in a kernel before.
 _CHEAP = 4096
+#: Those of all work-groups together: a launch takes as long as some ten thousand.
+_CHEAP_TOGETHER = 1 << 18
 #: Multiply-adds of products with vectors that a work-group may do, where only another kernel could make matrices of the
 #: vectors.  They take two or three times as long; a kernel of their own reads and computes again what it shares.
 _VECTORS = 1024
@@ -92,7 +95,7 @@ def placement_of(root: Node, before: Mapping[Node, str], device: WorkGroups) -> 
     best: tuple[float, Placement] | None = None
     for vectors in (0, _VECTORS):
         for grid in _grids(root, before, device):
-            placement = _legal([root], grid, before, vectors)
+            placement = _legal([root], grid, before, vectors, device)
             if root in placement.cuts:
                 continue
             placement = _with_room(placement, root, before, vectors, device)
@@ -110,7 +113,7 @@ def _interleaved(root: Node, before: Mapping[Node, str], device: WorkGroups) -> 
     axis = interleaved_axis(root, device.interleaved)
     if axis is None:
         return None
-    placement = _legal([root], (axis,), before, 0)
+    placement = _legal([root], (axis,), before, 0, device)
     is_whole = set(placement.cuts) <= set(before) and can_be_interleaved(placement)
     if not is_whole or temporaries(placement, [root]) > device.local_memory:
         return None
@@ -133,7 +136,7 @@ def common_placement(
         alone = not grid and not elementwise  # one work-group does it all
         if alone and roots[-1] not in placement.places and max(root.size for root in roots) > _SMALL:
             continue
-        legal = _legal(roots, grid, outside, vectors)
+        legal = _legal(roots, grid, outside, vectors, device)
         if legal.is_interleaved and not can_be_interleaved(legal):
             continue
         # Loops over elements keep nothing.
@@ -144,8 +147,11 @@ def common_placement(
 
 
 def _cut_cost(node: Node) -> float:
-    """Return what it costs to keep a node in memory: a launch, and a write and a read of each element."""
-    return 1000 + 2 * node.size
+    """Return what it costs to keep a node in memory: a launch, and a write and a read of each element.
+
+    What a reduction reads may have to be kept as well.
+    """
+    return 1000 + 2 * (node.size + (node.operand.size if isinstance(node, Reduce) else 0))
 
 
 def _grids(root: Node, before: Mapping[Node, str], device: WorkGroups) -> list[Grid]:
@@ -154,6 +160,8 @@ def _grids(root: Node, before: Mapping[Node, str], device: WorkGroups) -> list[G
         return [()]  # kernels of element-wise functions spread their loops themselves
     ndim = len(root.shape)
     likely = [ndim - 2] if ndim > 2 else [1] if ndim == 2 else []
+    if isinstance(root, Reduce) and _has_long_rows(root, root.size):
+        likely = [ndim]
     depths = dict.fromkeys([*likely, ndim - 1, *range(ndim - 2, 0, -1), ndim])
     whole = [_whole(root, depth) for depth in depths if depth > 0]
     chunks = _row_grid(root, device)
@@ -169,7 +177,7 @@ def _has_short_rows(root: Node, before: Mapping[Node, str], device: WorkGroups) 
     """
     nodes = reached((root,), before)
     if len(root.shape) == 1:
-        return not any(isinstance(node, Eliminate) for node in nodes)
+        return not any(isinstance(node, Eliminate) or _has_long_rows(node, root.shape[0]) for node in nodes)
     if not root.shape or any(isinstance(node, Contract | Eliminate | Accumulate | Take) for node in nodes):
         return False
     rows = root.shape[0]
@@ -187,6 +195,21 @@ def _has_short_rows(root: Node, before: Mapping[Node, str], device: WorkGroups) 
         elif isinstance(node, Reduce) and size:
             collected += node.operand.size // rows
     return saved > _COLLECTED * collected
+
+
+def _has_long_rows(node: Node, rows: int) -> bool:
+    """Return whether a node is the reduction of rows that fill vectors, over the last axis, mostly the fastest.
+
+    Vectors along the first axis would read from so many lines of memory at once that caches cannot keep them.
+    """
+    return isinstance(node, Reduce) and len(node.operand.shape) - 1 in node.axes and (
+        node.operand.size >= LEAST_ELEMENTS * rows) and not _is_transposed(node.operand)
+
+
+def _is_transposed(node: Node) -> bool:
+    """Return whether the last axis of an array is not the fastest."""
+    return isinstance(node, Array) and node.strides[-1] > min(
+        (stride for stride, size in zip(node.strides, node.shape, strict=True) if size > 1 and stride), default=1)
 
 
 def _common_grids(roots: Sequence[Node], current: Grid, device: WorkGroups) -> list[tuple[Grid, int]]:
@@ -228,7 +251,9 @@ def _chunks(size: int) -> list[int]:
     return sorted([*divisors, *(c for c in chunks if not any(c < _NEAR * d <= _NEAR * c for d in divisors))])
 
 
-def _legal(roots: Sequence[Node], grid: Grid, before: Mapping[Node, str], vectors: int) -> Placement:
+def _legal(
+    roots: Sequence[Node], grid: Grid, before: Mapping[Node, str], vectors: int, device: WorkGroups
+) -> Placement:
     """Place `roots`, with the cuts that costs and the shape of products ask for, and without what they leave over.
 
     A work-group may do so many multiply-adds of products with `vectors`.
@@ -240,14 +265,21 @@ def _legal(roots: Sequence[Node], grid: Grid, before: Mapping[Node, str], vector
             continue
         used = {axis for axis in places if axis is not None}
         again = math.prod(axis.groups for number, axis in enumerate(grid) if number not in used)
-        costs = node not in roots and isinstance(node, Contract | Reduce | Eliminate) and flops_of(node) > _CHEAP
-        if again > 1 and costs:
+        costs = 0 if node in roots or not isinstance(node, Contract | Reduce | Eliminate) else flops_of(node)
+        if again > 1 and (costs > _CHEAP or costs * again > _CHEAP_TOGETHER):
             cuts[node] = "it is the same for many work-groups"
+        elif node not in roots and _is_spread(node, math.prod(grid[axis].groups for axis in used), device):
+            cuts[node] = "work-groups of their own reduce so many elements"
         elif isinstance(node, Contract) and not _keeps_sides(node, places, grid):
             vectors -= flops_of(node) // math.prod(grid[axis].groups for axis in used)
             if vectors < 0:  # the product would be one of vectors in each work-group
                 cuts[node] = "its product needs whole matrices in a work-group"
     return placement if len(cuts) == len(placement.cuts) else place(roots, grid, {**before, **cuts})
+
+
+def _is_spread(node: Node, groups: int, device: WorkGroups) -> bool:
+    """Return whether a reduction would be long in each of so many work-groups, and has results for more of them."""
+    return isinstance(node, Reduce) and node.size > groups and node.operand.size > device.longest_reduction * groups
 
 
 def _keeps_sides(node: Contract, places: Places, grid: Grid) -> bool:
@@ -278,7 +310,7 @@ def _fitted(
         if placement.is_interleaved:
             continue
         for chunk in (c for c in reversed(_chunks(size)) if least <= c < largest and c <= device.longest_chunk):
-            smaller = _legal(roots, (*whole, GridAxis.divided(size, chunk)), before, vectors)
+            smaller = _legal(roots, (*whole, GridAxis.divided(size, chunk)), before, vectors, device)
             if set(smaller.cuts) <= {*before, *placement.cuts} and (
                 temporaries(smaller, roots, shared) <= device.local_memory
             ):
@@ -304,5 +336,5 @@ def _with_room(
             raise LargeCopy(product, number)
         largest = max(kept, key=lambda node: node.size)
         cuts = {**before, **placement.cuts, largest: "it does not fit in local memory"}
-        placement = _legal([root], placement.grid, cuts, vectors)
+        placement = _legal([root], placement.grid, cuts, vectors, device)
     return placement

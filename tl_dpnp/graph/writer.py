@@ -310,13 +310,14 @@ class _Writer(RegionElements):
         if places is None:
             kept_places = iter(self._places_of(node))
             places = tuple(None if axis in node.axes else next(kept_places) for axis in range(len(operand.shape)))
-        shape = self.group.held(local_shape(operand.shape, places, self.placement.grid))
+        room = local_shape(operand.shape, places, self.placement.grid)
+        shape = self.group.held(room)
         sizes = [shape[axis] for axis in node.axes]
         known = [size for size in sizes if isinstance(size, int)]
         if len(known) == len(sizes) and 0 < math.prod(known) * self._code(operand) <= _UNROLLED:
             self._reduce_unrolled(node, target, places, known)
-        elif len(known) == len(sizes) and not target.axes and math.prod(known) >= LEAST_ELEMENTS:
-            self._reduce_to_one(node, target, places, known)
+        elif not target.axes and math.prod(room[axis] for axis in node.axes) >= LEAST_ELEMENTS:
+            self._reduce_to_one(node, target, places, shape, room)
         else:
             self._reduce_in_loops(node, target, places, shape)
 
@@ -359,8 +360,10 @@ class _Writer(RegionElements):
                           for n in range(0, len(totals), 2)]
             b.store(totals[0], target.memref, *(index[axis] for axis in target.axes))
 
-    def _reduce_to_one(self, node: Reduce, target: Buffer, places: Places, sizes: Sequence[int]) -> None:
-        """Compute the only result in partial results."""
+    def _reduce_to_one(
+        self, node: Reduce, target: Buffer, places: Places, shape: Sequence[Index], room: Sequence[int]
+    ) -> None:
+        """Compute the only result in partial results; there is `room` for the sizes of the operand's `shape`."""
         b, reduction, type_ = self.b, REDUCTIONS[node.kind], scalar_type_of(node.dtype)
         emit = FUNCTIONS[reduction.function].emit
 
@@ -371,10 +374,10 @@ class _Writer(RegionElements):
 
         held = self.buffers.get(node.operand)
         in_memory = tuple(reversed(held.axes)) if held is not None else node.axes  # the slowest first
-        known = dict(zip(node.axes, sizes, strict=True))
+        summed = [axis for axis in in_memory if is_long(shape[axis])]
         result = write_wide_reduction(
             b, type_, constant(b, reduction.start(type_), type_), lambda one, other: emit(b, type_, [one, other]),
-            {axis: known[axis] for axis in in_memory if known[axis] > 1}, element)
+            {axis: shape[axis] for axis in summed}, element, room[summed[-1]])
         self.loaded = {}
         b.store(result, target.memref)
 

@@ -11,11 +11,13 @@ from torch import fx
 
 from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.elimination import LARGEST_MATRIX
-from tl_dpnp.graph.nodes import Accumulate, Arange, Contract, Eliminate, Map, Node, Reduce, View, number_node
+from tl_dpnp.graph.long_reductions import reduced
+from tl_dpnp.graph.nodes import Accumulate, Arange, Contract, Eliminate, Map, Node, View, number_node
 from tl_dpnp.graph.products import contraction, matmul_node
 from tl_dpnp.graph.pytorch.movement import reshaped
 from tl_dpnp.graph.pytorch.reading import Reading, Translation, translates, working_dtype
 from tl_dpnp.graph.views import c_strides, slice_axes
+from tl_dpnp.graph.work_groups import of_warps
 
 __all__ = ["product_of"]
 
@@ -23,8 +25,10 @@ _BOOL, _INT64 = np.dtype(bool), np.dtype(np.int64)
 #: Multiply-adds of a product of two matrices from which on it is left to PyTorch, whose library is made for large ones,
 #: and the elements of the smallest of the three matrices: work-groups do rows of taller ones, and read all of that.
 _LARGE_PRODUCT, _LARGE_MATRIX = 1 << 21, 1 << 10
-#: Elements that one result may be reduced from in a kernel; PyTorch spreads larger reductions over work-groups.
-_MOST_REDUCED = 1 << 14
+#: The elements that a block reduces to one at most.
+_LONGEST = of_warps(0).longest_reduction
+#: Elements of an axis that one work-group may accumulate; PyTorch spreads more over work-groups.
+_MOST_ACCUMULATED = 1 << 14
 
 
 # --- products --------------------------------------------------------------------------------------------------------
@@ -86,12 +90,10 @@ def _batched_product(reading: Reading, result: fx.Node, a: Any, b: Any) -> Node:
 @translates("dot.default", "vdot.default")
 def _dot(reading: Reading, result: fx.Node, a: Any, b: Any) -> Node:
     left, right = reading.array(a), reading.array(b)
-    if left.size > _MOST_REDUCED:
-        raise NotFused("a single work-group would have to add up many products")
     dtype = reading.dtype_of(result)
     if dtype.kind != "f":
         raise NotFused(f"products of {dtype} are not fused")
-    return reading.cast(contraction(left, right, "a", "a", "", working_dtype(dtype)), dtype)
+    return reading.cast(contraction(left, right, "a", "a", "", working_dtype(dtype), _LONGEST), dtype)
 
 
 # --- reductions ------------------------------------------------------------------------------------------------------
@@ -107,14 +109,10 @@ def _axes(reading: Reading, node: Node, axes: Any) -> tuple[int, ...]:
 
 def _reduced(kind: str, node: Node, axes: tuple[int, ...], keeps: bool) -> Node:
     """Return a reduction; with `keeps`, the axes stay, with one element."""
-    count = math.prod(node.shape[axis] for axis in axes)
-    if count > _MOST_REDUCED:
-        raise NotFused("a single work-group would have to reduce many elements", "reduce fewer axes")
-    shape = tuple(size for axis, size in enumerate(node.shape) if axis not in axes)
-    reduced: Node = Reduce(shape, node.dtype, kind, node, axes) if axes else node
+    value = reduced(kind, node, axes, node.dtype, _LONGEST) if axes else node
     if not keeps or not axes:
-        return reduced
-    return slice_axes(reduced, [None if axis in axes else (0, 1, size) for axis, size in enumerate(node.shape)])
+        return value
+    return slice_axes(value, [None if axis in axes else (0, 1, size) for axis, size in enumerate(node.shape)])
 
 
 def _reduction(kind: str) -> Translation:
@@ -122,8 +120,8 @@ def _reduction(kind: str) -> Translation:
                   **_named: Any) -> Node:
         node, dtype = reading.array(x), reading.dtype_of(result)
         working = _BOOL if kind in ("any", "all") else working_dtype(dtype)
-        reduced = _reduced(kind, reading.cast(node, working), _axes(reading, node, axes), bool(keepdim))
-        return reading.cast(reduced, dtype)
+        value = _reduced(kind, reading.cast(node, working), _axes(reading, node, axes), bool(keepdim))
+        return reading.cast(value, dtype)
 
     return translate
 
@@ -231,7 +229,7 @@ def _accumulated(reading: Reading, result: fx.Node, x: Any, axis: Any, **_named:
     if not node.shape:
         raise NotFused("the operand has no axis")
     place = _axes(reading, node, axis)[0]
-    if node.shape[place] > _MOST_REDUCED:
+    if node.shape[place] > _MOST_ACCUMULATED:
         raise NotFused("a single work-group would have to accumulate many elements")
     kind = "sum" if "cumsum" in str(result.target) else "prod"
     working = working_dtype(dtype)

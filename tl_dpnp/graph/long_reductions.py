@@ -1,0 +1,164 @@
+"""Reductions of many elements to one: in steps, so that no work-group reduces many.
+
+The slowest of the axes that are summed is cut into pieces, work-groups reduce one piece each, and what they find is
+reduced again.  The pieces do not depend on the device, and so neither does the result.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tl_dpnp.graph.functions import REDUCTIONS
+from tl_dpnp.graph.nodes import Arange, Array, Contract, Map, Node, Part, Reduce, Reshape
+from tl_dpnp.graph.views import part, permute, reshape, slice_axes
+from tl_dpnp.graph.work_groups import WorkGroups
+
+__all__ = ["LONGEST", "reduced", "summed_product"]
+
+_Value = TypeVar("_Value")
+#: The elements that one work-group reduces to one at most, on processors.
+LONGEST = WorkGroups.longest_reduction
+#: Elements of the pieces of longer reductions.
+_PIECE = 1 << 12
+#: Products of complex numbers that are added up one after another: vectors have no lanes of them.
+_CHAIN = 1 << 7
+
+
+def reduced(kind: str, node: Node, axes: Sequence[int], dtype: np.dtype[Any], longest: int = LONGEST) -> Node:
+    """Return the reduction of `node`, of a kind of `Reduce`, over one or more axes, which disappear.
+
+    A work-group reduces the `longest` one at most.
+    """
+    axes = tuple(sorted(axes))
+    shape = tuple(size for axis, size in enumerate(node.shape) if axis not in axes)
+    if math.prod(node.shape[axis] for axis in axes) <= longest:
+        return Reduce(shape, dtype, kind, node, axes)
+    if isinstance(node, Reshape) and not shape:  # the order does not matter, and the operand may be in no memory
+        return reduced(kind, node.operand, range(len(node.operand.shape)), dtype, longest)
+    slowest = next(axis for axis in axes if node.shape[axis] > 1)
+    others = [axis for axis in axes if axis != slowest]
+    place = sum(axis not in axes for axis in range(slowest))  # of that axis once the others are gone
+    rows = _PIECE // math.prod(node.shape[axis] for axis in others)
+    if rows < 2:
+        return reduced(kind, reduced(kind, node, others, dtype, longest), [place], dtype, longest)
+    pieces, rest = divmod(node.shape[slowest], rows)
+    inside = [axis + (axis > slowest) for axis in others]
+    partial = reduced(kind, _piece(node, slowest, 0, (pieces, rows)), [slowest + 1, *inside], dtype, longest)
+    total = reduced(kind, partial, [place], dtype, longest)
+    if not rest:
+        return total
+    last = reduced(kind, _piece(node, slowest, pieces * rows, (rest,)), axes, dtype, longest)
+    return Map(shape, dtype, REDUCTIONS[kind].function, (total, last), dtype)
+
+
+def summed_product(product: Contract, longest: int = LONGEST) -> Node:
+    """Return a product, of which each result is a scalar product, as a reduction of products of elements.
+
+    Vectors add these up in partial sums, which is faster, and as exact as other libraries are.  Products of complex
+    numbers are added up in chains, and half floats as they are in products: in f32.
+    """
+    sizes = product.sizes
+    own = set(product.operand_letters[0]) ^ set(product.operand_letters[1])
+    if any(sizes[letter] != 1 for letter in own) or not product.size or product.dtype.kind not in "fciu" \
+            or product.dtype == np.float16:
+        return product
+    one, left = _without(product.operands[0], product.operand_letters[0], own)
+    other, right = _without(product.operands[1], product.operand_letters[1], own)
+    summed = [letter for letter in left if letter not in product.letters]
+    if not summed:
+        return product
+    if product.dtype.kind == "c":
+        letter = max(summed, key=sizes.__getitem__)
+        return _in_chains(product, letter) if math.prod(sizes[letter] for letter in summed) > _CHAIN else product
+    elements = Map(one.shape, product.dtype, "multiply",
+                   (one, permute(other, [right.index(letter) for letter in left])), product.dtype)
+    total = reduced("sum", elements, [left.index(letter) for letter in summed], product.dtype, longest)
+    kept = [letter for letter in left if letter in product.letters]
+    total = permute(total, [kept.index(letter) for letter in product.letters if letter not in own])
+    return slice_axes(total, [None if letter in own else (0, 1, sizes[letter]) for letter in product.letters])
+
+
+def _without(node: Node, letters: str, dropped: Container[str]) -> tuple[Node, str]:
+    """Return an operand without the axes, of size 1, of some letters."""
+    entries: list[int | tuple[int, int, int]] = [
+        0 if letter in dropped else (0, 1, size) for letter, size in zip(letters, node.shape, strict=True)]
+    return slice_axes(node, entries), "".join(letter for letter in letters if letter not in dropped)
+
+
+def _in_chains(product: Contract, letter: str) -> Node:
+    """Return a product as the sum of those of the pieces of a letter."""
+    sizes = product.sizes
+    length = max(1, _CHAIN * sizes[letter] // math.prod(
+        size for name, size in sizes.items() if name not in product.letters))
+    pieces, rest = divmod(sizes[letter], length)
+    if pieces < 2:
+        return product
+    piece = next(name for name in string.ascii_letters if name not in sizes)
+    chains = replace(
+        product, shape=(*product.shape, pieces), letters=product.letters + piece,
+        operand_letters=_pair(names.replace(letter, piece + letter) for names in product.operand_letters),
+        operands=_pair(_piece(node, names.index(letter), 0, (pieces, length))
+                       for node, names in zip(product.operands, product.operand_letters, strict=True)))
+    total = reduced("sum", chains, [len(product.shape)], product.dtype)
+    if not rest:
+        return total
+    last = replace(product, operands=_pair(
+        _piece(node, names.index(letter), pieces * length, (rest,))
+        for node, names in zip(product.operands, product.operand_letters, strict=True)))
+    return Map(product.shape, product.dtype, "add", (total, last), product.dtype)
+
+
+def _pair(values: Iterable[_Value]) -> tuple[_Value, _Value]:
+    one, other = values
+    return one, other
+
+
+def _piece(node: Node, axis: int, start: int, sizes: tuple[int, ...], memo: dict[Node, Node] | None = None) -> Node:
+    """Return the elements from `start` on of an axis, which becomes one axis or two of these sizes.
+
+    Of what is computed element by element, only the arrays that it is computed from are cut.
+    """
+    memo = {} if memo is None else memo
+    if node in memo:
+        return memo[node]
+    shape = *node.shape[:axis], *sizes, *node.shape[axis + 1 :]
+    match node:
+        case Array() | Arange():
+            found: Node = _piece_of_array(node, axis, start, sizes, shape)
+        case Part():
+            found = part(_piece(node.operands[0], axis, start, sizes, memo), node.kind)
+        case Map():
+            found = replace(node, shape=shape, operands=tuple(
+                _piece_of_operand(operand, axis - len(node.shape) + len(operand.shape), start, sizes, memo)
+                for operand in node.operands))
+        case _:
+            entries = [(0, 1, size) for size in node.shape]
+            entries[axis] = start, 1, math.prod(sizes)
+            found = reshape(slice_axes(node, entries), shape)
+    memo[node] = found
+    return found
+
+
+def _piece_of_array(
+    node: Array | Arange, axis: int, start: int, sizes: tuple[int, ...], shape: tuple[int, ...]
+) -> Array | Arange:
+    stride = node.strides[axis]
+    inner = [math.prod(sizes[place + 1 :]) for place in range(len(sizes))]
+    strides = *node.strides[:axis], *(stride * size for size in inner), *node.strides[axis + 1 :]
+    return replace(node, shape=shape, strides=strides, offset=node.offset + start * stride)
+
+
+def _piece_of_operand(node: Node, axis: int, start: int, sizes: tuple[int, ...], memo: dict[Node, Node]) -> Node:
+    """Return the piece of an operand, which may be broadcast along the axis."""
+    if axis < 0:
+        return node
+    if node.shape[axis] > 1:
+        return _piece(node, axis, start, sizes, memo)
+    entries: list[tuple[int, int, int] | int | None] = [(0, 1, extent) for extent in node.shape]
+    return slice_axes(node, [*entries[:axis], *[None] * (len(sizes) - 1), *entries[axis:]])
