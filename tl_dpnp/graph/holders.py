@@ -6,6 +6,7 @@ references were found as there are.
 
 from __future__ import annotations
 
+import builtins
 import collections
 import gc
 import types
@@ -51,7 +52,7 @@ def near_holders_of(counted: Sequence[tuple[Any, int]], roots: Sequence[Any]) ->
         if isinstance(holder, types.FrameType):
             seen.update((id(holder.f_globals), id(holder.f_builtins)))
         elif isinstance(holder, types.FunctionType):
-            seen.update((id(holder.__globals__), id(holder.__builtins__)))  # type: ignore[attr-defined]
+            seen.update((id(holder.__globals__), id(vars(builtins))))
         parts = gc.get_referents(holder)
         references = sum(id(part) in missing for part in parts)
         if references:
