@@ -279,7 +279,8 @@ def _legal(
 
 def _is_spread(node: Node, groups: int, device: WorkGroups) -> bool:
     """Return whether a reduction would be long in each of so many work-groups, and has results for more of them."""
-    return isinstance(node, Reduce) and node.size > groups and node.operand.size > device.longest_reduction * groups
+    return isinstance(node, Reduce) and node.size > groups and (
+        node.is_partial or node.operand.size > device.longest_reduction * groups)
 
 
 def _keeps_sides(node: Contract, places: Places, grid: Grid) -> bool:

@@ -19,45 +19,59 @@ from tl_dpnp.graph.nodes import Arange, Array, Contract, Map, Node, Part, Reduce
 from tl_dpnp.graph.views import part, permute, reshape, slice_axes
 from tl_dpnp.graph.work_groups import WorkGroups
 
-__all__ = ["LONGEST", "reduced", "summed_product"]
+__all__ = ["PROCESSORS", "reduced", "summed_product"]
 
 _Value = TypeVar("_Value")
-#: The elements that one work-group reduces to one at most, on processors.
-LONGEST = WorkGroups.longest_reduction
-#: Elements of the pieces of longer reductions.
-_PIECE = 1 << 12
+#: What is cut for, where nothing else is given; the local memory does not matter.
+PROCESSORS = WorkGroups(0)
+#: Elements of the pieces of longer reductions, and those of columns from which on these are cut.
+_PIECE, _LARGE = 1 << 12, 1 << 16
 #: Products of complex numbers that are added up one after another: vectors have no lanes of them.
 _CHAIN = 1 << 7
 
 
-def reduced(kind: str, node: Node, axes: Sequence[int], dtype: np.dtype[Any], longest: int = LONGEST) -> Node:
-    """Return the reduction of `node`, of a kind of `Reduce`, over one or more axes, which disappear.
-
-    A work-group reduces the `longest` one at most.
-    """
+def reduced(
+    kind: str, node: Node, axes: Sequence[int], dtype: np.dtype[Any], device: WorkGroups = PROCESSORS
+) -> Node:
+    """Return the reduction of `node`, of a kind of `Reduce`, over one or more axes, which disappear."""
     axes = tuple(sorted(axes))
     shape = tuple(size for axis, size in enumerate(node.shape) if axis not in axes)
-    if math.prod(node.shape[axis] for axis in axes) <= longest:
+    slowest = next((axis for axis in axes if node.shape[axis] > 1), axes[0])
+    rows = _rows_of_piece(node, axes, slowest, device)
+    if not rows:
         return Reduce(shape, dtype, kind, node, axes)
     if isinstance(node, Reshape) and not shape:  # the order does not matter, and the operand may be in no memory
-        return reduced(kind, node.operand, range(len(node.operand.shape)), dtype, longest)
-    slowest = next(axis for axis in axes if node.shape[axis] > 1)
+        return reduced(kind, node.operand, range(len(node.operand.shape)), dtype, device)
     others = [axis for axis in axes if axis != slowest]
     place = sum(axis not in axes for axis in range(slowest))  # of that axis once the others are gone
-    rows = _PIECE // math.prod(node.shape[axis] for axis in others)
-    if rows < 2:
-        return reduced(kind, reduced(kind, node, others, dtype, longest), [place], dtype, longest)
+    if rows == 1:
+        return reduced(kind, reduced(kind, node, others, dtype, device), [place], dtype, device)
     pieces, rest = divmod(node.shape[slowest], rows)
     inside = [axis + (axis > slowest) for axis in others]
-    partial = reduced(kind, _piece(node, slowest, 0, (pieces, rows)), [slowest + 1, *inside], dtype, longest)
-    total = reduced(kind, partial, [place], dtype, longest)
+    partial = reduced(kind, _piece(node, slowest, 0, (pieces, rows)), [slowest + 1, *inside], dtype, device)
+    if isinstance(partial, Reduce):
+        partial = replace(partial, is_partial=True)
+    total = reduced(kind, partial, [place], dtype, device)
     if not rest:
         return total
-    last = reduced(kind, _piece(node, slowest, pieces * rows, (rest,)), axes, dtype, longest)
+    last = reduced(kind, _piece(node, slowest, pieces * rows, (rest,)), axes, dtype, device)
     return Map(shape, dtype, REDUCTIONS[kind].function, (total, last), dtype)
 
 
-def summed_product(product: Contract, longest: int = LONGEST) -> Node:
+def _rows_of_piece(node: Node, axes: Sequence[int], slowest: int, device: WorkGroups) -> int:
+    """Return how many indices of the slowest of the summed axes are reduced first, 0 where all are."""
+    count = math.prod(node.shape[axis] for axis in axes)
+    row = count // max(1, node.shape[slowest])
+    beside = math.prod(size for axis, size in enumerate(node.shape) if axis > slowest and axis not in axes)
+    is_few = node.size < device.least_groups * count and count * beside > _LARGE and 1 < beside <= _PIECE // 4
+    if is_few and node.shape[slowest] * row > 2 * _PIECE // beside:
+        row *= beside  # work-groups reduce pieces for all columns
+    elif count <= device.longest_reduction:
+        return 0
+    return max(1, _PIECE // row)
+
+
+def summed_product(product: Contract, device: WorkGroups = PROCESSORS) -> Node:
     """Return a product, of which each result is a scalar product, as a reduction of products of elements.
 
     Vectors add these up in partial sums, which is faster, and as exact as other libraries are.  Products of complex
@@ -78,7 +92,7 @@ def summed_product(product: Contract, longest: int = LONGEST) -> Node:
         return _in_chains(product, letter) if math.prod(sizes[letter] for letter in summed) > _CHAIN else product
     elements = Map(one.shape, product.dtype, "multiply",
                    (one, permute(other, [right.index(letter) for letter in left])), product.dtype)
-    total = reduced("sum", elements, [left.index(letter) for letter in summed], product.dtype, longest)
+    total = reduced("sum", elements, [left.index(letter) for letter in summed], product.dtype, device)
     kept = [letter for letter in left if letter in product.letters]
     total = permute(total, [kept.index(letter) for letter in product.letters if letter not in own])
     return slice_axes(total, [None if letter in own else (0, 1, sizes[letter]) for letter in product.letters])

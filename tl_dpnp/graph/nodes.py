@@ -142,11 +142,15 @@ class Contract(Node):
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Reduce(Node):
-    """``sum``, ``prod``, ``max``, ``min``, ``any`` or ``all`` of the operand over `axes`, which disappear."""
+    """``sum``, ``prod``, ``max``, ``min``, ``any`` or ``all`` of the operand over `axes`, which disappear.
+
+    With `is_partial` it is of pieces, for more work-groups than the reduction of its results has.
+    """
 
     kind: str
     operand: Node
     axes: tuple[int, ...]
+    is_partial: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)

@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
-from tl_dpnp.graph.long_reductions import LONGEST, reduced, summed_product
+from tl_dpnp.graph.long_reductions import PROCESSORS, reduced, summed_product
 from tl_dpnp.graph.nodes import Contract, Node
 from tl_dpnp.graph.views import permute, slice_axes, view
+from tl_dpnp.graph.work_groups import WorkGroups
 
 __all__ = ["contraction", "einsum_node", "matmul_node"]
 
 
 def contraction(
-    a: Node, b: Node, of_a: str, of_b: str, out: str, dtype: np.dtype[Any], longest: int = LONGEST
+    a: Node, b: Node, of_a: str, of_b: str, out: str, dtype: np.dtype[Any], device: WorkGroups = PROCESSORS
 ) -> Node:
     """Return the node of ``einsum(f"{of_a},{of_b}->{out}", a, b)``; raises `NotFused` for sizes that do not fit.
 
-    Letters of the result are distinct and each is in an operand.  An axis of size 1 broadcasts.  A work-group adds up
-    the `longest` scalar product at most.
+    Letters of the result are distinct and each is in an operand.  An axis of size 1 broadcasts.
     """
     sizes: dict[str, int] = {}
     for node, letters in ((a, of_a), (b, of_b)):
@@ -36,7 +36,7 @@ def contraction(
     a, of_a = _reduced(a, of_a, of_b + out, sizes, dtype)
     b, of_b = _reduced(b, of_b, of_a + out, sizes, dtype)
     shape = tuple(sizes[letter] for letter in out)
-    return summed_product(Contract(shape, dtype, (a, b), (of_a, of_b), out), longest)
+    return summed_product(Contract(shape, dtype, (a, b), (of_a, of_b), out), device)
 
 
 def _reduced(

@@ -20,6 +20,7 @@ class WorkGroups:
     matrices side by side as are `interleaved`, if not as many as on processors.  Element-wise functions are computed
     for about `elements` of them, by `work_items` that share the loops over all axes.  Of `longest_reduction` elements
     and fewer to one, a single work-group is faster than two kernels are: on a Zen 3, up to some 200 000 of f32.
+    Where they would be fewer than `least_groups`, columns are cut into pieces that are reduced first.
     """
 
     local_memory: int
@@ -30,6 +31,7 @@ class WorkGroups:
     elements: int = 4096
     work_items: int = 1
     longest_reduction: int = 1 << 17
+    least_groups: int = 0
 
 
 def of_warps(local_memory: int) -> WorkGroups:
@@ -38,4 +40,4 @@ def of_warps(local_memory: int) -> WorkGroups:
     Several blocks share the `local_memory` of a multiprocessor.
     """
     return WorkGroups(min(local_memory, _SHARED), most_rows=32, longest_chunk=32, lanes=32, interleaved=32,
-                      elements=1024, work_items=256, longest_reduction=1 << 14)
+                      elements=1024, work_items=256, longest_reduction=1 << 14, least_groups=512)

@@ -25,8 +25,8 @@ _BOOL, _INT64 = np.dtype(bool), np.dtype(np.int64)
 #: Multiply-adds of a product of two matrices from which on it is left to PyTorch, whose library is made for large ones,
 #: and the elements of the smallest of the three matrices: work-groups do rows of taller ones, and read all of that.
 _LARGE_PRODUCT, _LARGE_MATRIX = 1 << 21, 1 << 10
-#: The elements that a block reduces to one at most.
-_LONGEST = of_warps(0).longest_reduction
+#: What long reductions are cut for; the local memory does not matter.
+_BLOCKS = of_warps(0)
 #: Elements of an axis that one work-group may accumulate; PyTorch spreads more over work-groups.
 _MOST_ACCUMULATED = 1 << 14
 
@@ -93,7 +93,7 @@ def _dot(reading: Reading, result: fx.Node, a: Any, b: Any) -> Node:
     dtype = reading.dtype_of(result)
     if dtype.kind != "f":
         raise NotFused(f"products of {dtype} are not fused")
-    return reading.cast(contraction(left, right, "a", "a", "", working_dtype(dtype), _LONGEST), dtype)
+    return reading.cast(contraction(left, right, "a", "a", "", working_dtype(dtype), _BLOCKS), dtype)
 
 
 # --- reductions ------------------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def _axes(reading: Reading, node: Node, axes: Any) -> tuple[int, ...]:
 
 def _reduced(kind: str, node: Node, axes: tuple[int, ...], keeps: bool) -> Node:
     """Return a reduction; with `keeps`, the axes stay, with one element."""
-    value = reduced(kind, node, axes, node.dtype, _LONGEST) if axes else node
+    value = reduced(kind, node, axes, node.dtype, _BLOCKS) if axes else node
     if not keeps or not axes:
         return value
     return slice_axes(value, [None if axis in axes else (0, 1, size) for axis, size in enumerate(node.shape)])
