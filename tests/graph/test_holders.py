@@ -116,6 +116,30 @@ def test_what_is_kept_far_away_is_found_among_all_objects() -> None:
         assert type(model.log[-1][1][0]) is float
 
 
+def _columns(x: Any) -> Any:
+    columns = [x]
+    for _ in range(3):
+        columns.append(columns[-1] * x)
+    return columns[-1] @ columns[-2]
+
+
+def _pairs(x: Any) -> Any:
+    pairs: list[Any] = []
+    named: dict[str, Any] = {}
+    pairs.append((x * 2, x + 1))
+    named["sums"] = {"pairs": pairs, "all": [(x - 1, 2.0)]}
+    return pairs[0][0] @ named["sums"]["all"][0][0]
+
+
+@pytest.mark.parametrize("function", [_columns, _pairs])
+def test_containers_of_the_function_itself_are_no_results(function: Any) -> None:
+    fused = tl_dpnp.fuse(function)
+    compare("a result", fused(A), function(A))
+    explanation = fused.explain(A)
+    assert explanation.launches == 1
+    assert explanation.kernels[0].bytes == 2 * A.nbytes
+
+
 def test_arguments_are_let_go_after_an_error() -> None:
     """No cycle of frames keeps them: a solver that catches errors would run out of memory before a collection."""
 

@@ -395,6 +395,7 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
                 raise
             given.clear()
             named.clear()
+            trace.interceptor.let_go()
             trace.compute_all()  # all at once: those of the result, in whatever objects it has
             return raw
 

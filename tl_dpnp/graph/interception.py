@@ -17,6 +17,7 @@ import dpnp
 import numpy as np
 
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
+from tl_dpnp.graph.held import references
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.namespace import RECORDED_OPERATORS, REFLECTED_OPERATORS, recorded_version
 from tl_dpnp.graph.purity import CHANGING_METHODS, OF_FRAMES, PURE_TYPES, is_pure_function, is_user_code
@@ -77,6 +78,8 @@ _HOOKED = {getattr(operator, name): name for name in OPERATORS if hasattr(operat
 _OF_ATTRIBUTES: dict[Any, str] = {getattr: "_getattr", setattr: "_setattr", hasattr: "_hasattr", id: "_id"}
 #: Functions of which hooks remember what is called in their place.
 _MOST_COPIES = 256
+#: Types of what holds no stand-ins, or is the caller's own where it is stored.
+_HOLDS_NOTHING = frozenset((LazyArray, dpnp.ndarray, np.ndarray, bool, int, float, complex, str, bytes, type(None)))
 #: Owners of methods in C that know nothing of arrays but their operators.
 _OF_DATA = (list, dict, tuple, set, str, bytes, int, float, complex)
 _DATA = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, type, range, types.FunctionType)
@@ -202,18 +205,30 @@ class Interceptor:
 
     def target(self, owner: Any) -> Any:
         """Return what stands for an object that is changed."""
-        if type(owner) is dpnp.ndarray:
-            return self.trace.capture(owner)
-        if type(owner) is not LazyArray:
+        return self.trace.capture(owner) if type(owner) is dpnp.ndarray else owner
+
+    def _changes(self, owner: Any, values: Iterable[Any]) -> None:
+        """Remember what is changed so that it may hold stand-ins: not by arrays alone, the caller's own or new ones."""
+        if type(owner) is not LazyArray and any(type(value) not in _HOLDS_NOTHING for value in values):
             self.changed.append(owner)
-        return owner
+
+    def let_go(self) -> None:
+        """Forget what nobody else holds: the lazy arrays in it would count as results."""
+        count = -1
+        while count != len(self.changed):
+            count = len(self.changed)
+            self.changed = list({id(owner): owner for owner in self.changed}.values())
+            held = references(self.changed)
+            self.changed = [owner for owner, number in zip(self.changed, held, strict=True) if number > 0]
 
     def set_attribute(self, value: Any, owner: Any, name: str) -> None:
         """Assign to an attribute."""
+        self._changes(owner, (value,))
         setattr(self.target(owner), name, self.trace.known.original(value) if type(value) is LazyArray else value)
 
     def set_item(self, value: Any, owner: Any, key: Any) -> None:
         """Assign to an element."""
+        self._changes(owner, (value,))
         owner = self.target(owner)
         if type(value) is LazyArray and type(owner) is not LazyArray:
             value = self.trace.known.original(value)
@@ -376,9 +391,7 @@ class Interceptor:
 
     def _stored(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
         """Call a method that changes a container, which gets the caller's own arrays."""
-        owner = getattr(function, "__self__", arguments[0] if arguments else None)
-        if type(owner) is not LazyArray:
-            self.changed.append(owner)
+        self._changes(getattr(function, "__self__", arguments[0] if arguments else None), arguments)
         if function.__name__ == "sort":
             return function(*arguments, **self._named(keywords))
         return function(*map(self._real, arguments), **{name: self._real(value) for name, value in keywords.items()})

@@ -17,6 +17,7 @@ import numpy as np
 from tl_dpnp.graph.functions import REDUCTIONS
 from tl_dpnp.graph.nodes import Arange, Array, Contract, Map, Node, Part, Reduce, Reshape
 from tl_dpnp.graph.views import part, permute, reshape, slice_axes
+from tl_dpnp.graph.wide_reductions import LEAST_ELEMENTS
 from tl_dpnp.graph.work_groups import WorkGroups
 
 __all__ = ["PROCESSORS", "reduced", "summed_product"]
@@ -85,11 +86,11 @@ def summed_product(product: Contract, device: WorkGroups = PROCESSORS) -> Node:
     one, left = _without(product.operands[0], product.operand_letters[0], own)
     other, right = _without(product.operands[1], product.operand_letters[1], own)
     summed = [letter for letter in left if letter not in product.letters]
-    if not summed:
+    count = math.prod(sizes[letter] for letter in summed)
+    if count < LEAST_ELEMENTS:  # products find matrices for these
         return product
     if product.dtype.kind == "c":
-        letter = max(summed, key=sizes.__getitem__)
-        return _in_chains(product, letter) if math.prod(sizes[letter] for letter in summed) > _CHAIN else product
+        return _in_chains(product, max(summed, key=sizes.__getitem__)) if count > _CHAIN else product
     elements = Map(one.shape, product.dtype, "multiply",
                    (one, permute(other, [right.index(letter) for letter in left])), product.dtype)
     total = reduced("sum", elements, [left.index(letter) for letter in summed], product.dtype, device)
