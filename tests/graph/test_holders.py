@@ -19,6 +19,7 @@ import tl_dpnp
 from tests.graph.support import compare
 from tl_dpnp.graph import release
 from tl_dpnp.graph.holders import holders_of, near_holders_of
+from tl_dpnp.graph.traced_scalars import ScalarTape
 
 A = dpnp.ones((3, 4, 4), dtype="f4")
 Pair = collections.namedtuple("Pair", "x k")
@@ -114,6 +115,18 @@ def test_what_is_kept_far_away_is_found_among_all_objects() -> None:
         assert (type(number), number) == (float, k)
         assert model.log[-1][0][1] is A
         assert type(model.log[-1][1][0]) is float
+
+
+def test_what_a_tape_holds_is_no_reference_of_the_function() -> None:
+    """The tape of a trace, to which frames of an error lead, was counted instead of a list that was further away."""
+    tape = ScalarTape()
+    number = tape.given(3)
+    assert tape.left()
+    assert tape.left()[0] is number
+    deep = [[[number]]]
+    near = near_holders_of([(number, 1)], [tape, deep])
+    assert near is not None
+    assert [holder is deep[0][0] for holder in near] == [True]
 
 
 def _columns(x: Any) -> Any:

@@ -14,13 +14,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from tl_dpnp.errors import FusionWarning, warn
+from tl_dpnp.graph.trace import Trace
+from tl_dpnp.graph.traced_scalars import ScalarTape
 
 __all__ = ["holders_of", "near_holders_of"]
 
 #: Objects that are looked into near a place.
 _MOST = 2000
-#: Objects with nothing in them that a function could have put there.
-_CLOSED = (type, types.ModuleType, types.CodeType, str, bytes, int, float, complex)
+#: Objects with nothing in them that a function could have put there.  References of a trace and its tape, which frames
+#: of an error lead to, are in no count.
+_CLOSED = (type, types.ModuleType, types.CodeType, str, bytes, int, float, complex, Trace, ScalarTape)
 
 
 def holders_of(values: Sequence[Any]) -> list[Any]:
