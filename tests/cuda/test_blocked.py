@@ -21,10 +21,10 @@ from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.product_plans import BlockPlan
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import compile_program
-from tl_dpnp.runtime.cuda.blocks import units_found
 from tl_dpnp.runtime.cuda.driver_adapter import device_count
 from tl_dpnp.runtime.cuda.occupancy import warn_of_idle_units
 from tl_dpnp.runtime.cuda.ptx import link
+from tl_dpnp.runtime.cuda.tiles import units_found
 
 #: Types of operands and results; tf32 is f32 with less precision.
 TYPES = [("f32", "f32"), ("f64", "f64"), ("tf32", "f32"), ("bf16", "f32"), ("bf16", "bf16"), ("f16", "f16")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import weakref
 from dataclasses import replace
@@ -13,6 +14,7 @@ from tl_dpnp.language.parser import parse
 from tl_dpnp.lowering.device import H200, LoweringOptions
 from tl_dpnp.lowering.mappings.persistent_gemm import find_tiling
 from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.lowering.product_plans import TileChoice, TilePlan
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import compile_program
 from tl_dpnp.runtime.cuda import platform as cuda
@@ -68,7 +70,7 @@ def test_large_products_run_tiled(element, result, transposes):
     flags = f"1, 1, 1, {int(transposes[2] == 't')}, {int(transposes[0] == 'n')};"
     for columns in (64, 128, 192, 256):
         row = rf"wgmma\.mma_async\.sync\.aligned\.m64n{columns}k16\.f32\.{element}\.{element}"
-        assert len(re.findall(rf"{row} .*{flags}", ptx)) == 4
+        assert len(re.findall(rf"{row} .*{flags}", ptx)) == (8 if columns == 64 else 4)  # there are two shapes
     for instruction in ("cp.async.bulk.tensor.2d.shared::cluster.global", "cp.async.bulk.tensor.2d.global.shared::cta",
                         "mbarrier.try_wait.parity", "fence.proxy.async", ".target sm_90a"):
         assert instruction in ptx
@@ -91,23 +93,13 @@ def test_products_of_tf32_run_tiled_where_both_operands_lie_along_the_sum(transp
     assert plan.tiles.depth == 32
     ptx = only(kernel.inspect_ptx())
     for columns in (64, 128, 192, 256):
-        assert ptx.count(f"wgmma.mma_async.sync.aligned.m64n{columns}k8.f32.tf32.tf32") == 4
+        assert ptx.count(f"wgmma.mma_async.sync.aligned.m64n{columns}k8.f32.tf32.tf32") == (8 if columns == 64 else 4)
     resources = only(kernel.resources())
     assert (resources.stack, resources.local_memory <= H200.local_memory) == (0, True)
     exact = tl_dpnp.compile(source("f32", "f32", transposes), target="cuda")
     assert exact.lower(H200).plan.form == "blocked"
     older = replace(H200, warpgroup_products=False)
     assert kernel.lower(older).plan.form == "blocked"
-
-
-def test_few_tiles_with_long_sums_are_left_to_the_form_that_shares_them():
-    def depth(**options):
-        plan = tl_dpnp.compile(source(transposes="t.n"), target="cuda", **options).lower(H200).plan
-        assert plan.form == "tiled"
-        return plan.tiles.most_depth
-
-    assert depth() == H200.multiprocessor.blocked.unshared_depth
-    assert depth(form="tiled") == 0
 
 
 def test_alpha_and_beta_are_in_the_kernel_where_they_are_needed():
@@ -117,19 +109,38 @@ def test_alpha_and_beta_are_in_the_kernel_where_they_are_needed():
     assert "mul.f32" not in ptx() + ptx(beta="1.0")
     assert "mul.f32" in ptx(alpha="%alpha")
     assert "ld.shared.v2.f32" in ptx(beta="%beta")
-    assert "ld.shared" not in ptx(alpha="2.0")
+    assert "ld.shared.v2.f32" not in ptx(alpha="2.0")
 
 
-def test_the_sizes_choose_the_tile():
+def test_the_sizes_choose_the_tile_and_what_blocks_share():
     plan = tl_dpnp.compile(source(), target="cuda").lower(H200).plan.tiles
-    assert [(shape.rows, shape.columns) for shape in plan.shapes] == [(128, columns) for columns in (256, 192, 128, 64)]
+    assert [(shape.rows, shape.columns) for shape in plan.shapes] == [
+        *((128, columns) for columns in (256, 192, 128, 64)), (64, 64)]
 
-    def columns(m, n, products=1):
-        return plan.shapes[plan.shape_for(m, n, products, H200.compute_units)].columns
+    def choice(m, n, k, products=1, clusters=True):
+        found = plan.choice(m, n, k, products, lambda _, cluster: 132 if clusters or cluster == 1 else 0)
+        return plan.shapes[found.shape].columns, found.parts, found.together
 
-    assert [columns(size, size) for size in (512, 1024, 2048, 3072, 8192)] == [64, 64, 256, 192, 256]
-    assert [columns(8192, 128), columns(128, 8192), columns(64, 64)] == [64, 64, 64]
-    assert [columns(128, 128, 1000), columns(256, 256, 1000)] == [128, 256]
+    # Large matrices have large tiles, whose blocks load the same columns, and those with few tiles and long sums share.
+    assert [choice(size, size, size)[::2] for size in (2048, 4096, 8192)] == [(256, 2)] * 3
+    assert choice(8192, 8192, 8192, clusters=False) == (256, 1, 1)
+    assert choice(64, 64, 64) == (64, 1, 1)
+    assert choice(128, 8192, 512)[2] == 1
+    for m, n, k in ((4096, 64, 4096), (256, 256, 8192)):
+        assert choice(m, n, k)[1] > 1
+        assert choice(m, n, k, clusters=False)[1:] == (1, 1)
+    assert [choice(128, 128, 128, 1000)[0], choice(256, 256, 256, 1000)[0]] == [128, 256]
+
+
+def test_sums_that_blocks_share_have_room():
+    for result in ("f32", "bf16"):
+        for device in (H200, replace(H200, warpgroup_products=False),
+                       replace(H200, warpgroup_products=False, local_memory=99 << 10)):
+            tiling = find_tiling(parse(source(result=result)).functions[0], device)
+            for product, shape in zip(tiling.products, tiling.plan.shapes, strict=True):
+                assert {1, 2} <= {*shape.parts}
+                assert all(map(product.has_room_for, shape.parts))
+                assert shape.local_memory <= device.local_memory
 
 
 @pytest.mark.parametrize("program", [
@@ -156,11 +167,11 @@ def test_other_devices_and_wishes():
 
 @pytest.mark.parametrize("transposes", TRANSPOSES)
 def test_devices_without_wgmma_multiply_by_warps(transposes):
-    for local_memory, tiles in ((H200.local_memory, (256, 192, 128, 64)), (99 << 10, (128, 64))):
+    for local_memory, tiles in ((H200.local_memory, (256, 192, 128, 64, 64)), (99 << 10, (128, 64, 64))):
         device = replace(H200, warpgroup_products=False, local_memory=local_memory)
         program = Program(parse(source("f16", "f32", transposes, beta="%beta")).functions[0])
         compiled = compile_program(program, device, LoweringOptions(), None)
-        found = re.findall(r"m16n8k16_f16_f16_f32: tiles of 128 x (\d+)", compiled.source)
+        found = re.findall(r"m16n8k16_f16_f16_f32: tiles of (?:128|64) x (\d+)", compiled.source)
         assert [*map(int, found)] == [*tiles]
         ptx = compiled.binary.decode()
         assert "wgmma" not in ptx
@@ -171,7 +182,7 @@ def test_devices_without_wgmma_multiply_by_warps(transposes):
         resources = link(compiled, H200).resources
         assert resources.stack == 0
         assert resources.local_memory <= local_memory
-    assert find_tiling(program.function, replace(device, local_memory=48 << 10)) is None
+    assert find_tiling(program.function, replace(device, local_memory=40 << 10)) is None
 
 
 def test_batches_of_large_products_run_tiled_and_small_ones_staged():
@@ -265,13 +276,46 @@ def test_tiles_that_fit_and_others(engine, element, result, transposes):
             check(kernel, *operands(element, result, transposes, *sizes), transposes, *values)
 
 
+def drawn(draw):
+    """Return types, transposes, factors and sizes of a product."""
+    element, result = draw.choice((("bf16", "bf16"), ("bf16", "f32"), ("f16", "f16"), ("f32", "f32")))
+    transposes = "t.n" if element == "f32" else draw.choice(TRANSPOSES)
+    most = draw.choice((100, 700))
+    sizes = [draw.randrange(2, most), draw.randrange(2, most), draw.randrange(2, 900)]
+    return element, result, transposes, draw.choice((0.0, 2.0)), sizes, draw.choice(((), (), (3,)))
+
+
+@on_device
+@pytest.mark.parametrize("seed", range(10))
+def test_all_that_blocks_may_share(engine, seed, monkeypatch):
+    draw = random.Random(seed)
+    element, result, transposes, beta, sizes, batch = drawn(draw)
+    if element == "f32" and engine != "wgmma":
+        pytest.skip("products of tf32 have no other way")
+    arrays = operands(element, result, transposes, *sizes, *batch)
+    program = source(element, result, transposes, beta=str(beta), batched="ABC" if batch else "")
+    chosen = []
+    monkeypatch.setattr(TilePlan, "choice", lambda plan, *_: chosen[-1])
+
+    def kernel():
+        return tl_dpnp.compile(program, target="cuda", precision="default", form="tiled")
+
+    plan = kernel().lower(cuda.describe(0)).plan.tiles
+    panels = -(-sizes[2] // plan.depth)
+    for number, shape in enumerate(plan.shapes):
+        ways = [TileChoice(number, parts) for parts in shape.parts if parts <= panels]
+        ways = draw.sample(ways, min(3, len(ways))) + [TileChoice(number, 1, together) for together in shape.together]
+        for way in ways:
+            chosen.append(way)
+            check(kernel(), *arrays, transposes, beta=beta)
+
+
 @on_device
 @pytest.mark.parametrize(("element", "precision"), [("bf16", "highest"), ("f32", "default")])
 def test_long_sums_of_few_tiles(element, precision):
-    for form in (None, "tiled"):
-        kernel = tl_dpnp.compile(source(element, "f32", "t.n"), target="cuda", precision=precision, form=form)
-        check(kernel, *operands(element, "f32", "t.n", 16, 200, 8000), "t.n", form=form or "blocked")
-        check(kernel, *operands(element, "f32", "t.n", 16, 200, 240), "t.n")
+    kernel = tl_dpnp.compile(source(element, "f32", "t.n"), target="cuda", precision=precision)
+    for depth in (8000, 240):
+        check(kernel, *operands(element, "f32", "t.n", 16, 200, depth), "t.n")
 
 
 @on_device

@@ -28,8 +28,10 @@ bytes each, between neighbours along the side of the result and the sum, of D al
 products; and the addresses of all memrefs in order (`tl_dpnp.lowering.product_plans.BlockPlan`).
 
 Kernels of the tiled form take other arguments, 64-bit integers and f32: which of its shapes a tile has, the numbers of
-tiles along the rows and along the columns of a result, the number of panels along k, the number of products; alpha and
-beta; and the tensor maps of the operands and the result, 128 bytes each, by value (`TilePlan`).
+tiles along the rows and along the columns of a result, the number of panels along k, the number of products, and how
+many tiles below one another the blocks of a cluster compute, of which the number of tiles along the rows counts one;
+alpha and beta; and the tensor maps of the operands and the result, 128 bytes each, by value (`TilePlan`).  Clusters of
+more blocks share the sums of a tile.
 """
 
 from __future__ import annotations

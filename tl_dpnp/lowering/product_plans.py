@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["LARGE", "PARTS", "BlockPlan", "BlockShape", "MatrixMap", "MatrixSides", "TilePlan", "TileShape"]
+from tl_dpnp.target.multiprocessor import TileTime
+
+__all__ = ["LARGE", "PARTS", "BlockPlan", "BlockShape", "MatrixMap", "MatrixSides", "TileChoice", "TilePlan",
+           "TileShape"]
 
 #: How many blocks may share the sums of a tile: what clusters may have on all devices that have them.
 PARTS = (1, 2, 3, 4, 5, 6, 7, 8)
@@ -27,11 +30,29 @@ class MatrixMap:
     rounded: bool = False
 
 
+class TileChoice(NamedTuple):
+    """How tiles are computed: the number of their shape, and what the blocks of a cluster have in common.
+
+    So many `parts` of the sums of a tile are computed by a block each, or so many tiles below one another `together`.
+    """
+
+    shape: int
+    parts: int = 1
+    together: int = 1
+
+    @property
+    def cluster(self) -> int:
+        """Blocks of a cluster."""
+        return self.parts * self.together
+
+
 @dataclass(frozen=True)
 class TileShape:
-    """Rows and columns of a tile, and what a block takes for it: warps, and bytes of local memory.
+    """Rows and columns of a tile, what a block takes for it, warps and bytes of local memory, and its time.
 
-    Copies of the left and the right operand and of the result move `boxes` elements, along modes 0 and 1.
+    Copies of the left and the right operand and of the result move `boxes` elements, along modes 0 and 1.  A
+    multiprocessor has room for `resident` blocks.  So many as `parts` has may share the sums of a tile, and so many as
+    `together` has may compute tiles below one another.
     """
 
     rows: int
@@ -39,10 +60,34 @@ class TileShape:
     boxes: tuple[tuple[int, int], ...]
     warps: int
     local_memory: int
+    resident: int
+    parts: tuple[int, ...]
+    together: tuple[int, ...]
+    time: TileTime
 
-    def tiles(self, m: int, n: int) -> int:
-        """Return the number of tiles of an m x n matrix."""
-        return -(-m // self.rows) * -(-n // self.columns)
+    def tiles(self, m: int, n: int, together: int = 1) -> int:
+        """Return the number of tiles of an m x n matrix, or of so many together."""
+        return -(-m // (self.rows * together)) * -(-n // self.columns)
+
+    def cycles(self, m: int, n: int, panels: int, products: int, choice: TileChoice, units: int) -> float:
+        """Return the cycles that products take on so many multiprocessors, about, but for those of any launch."""
+        time, parts = self.time, choice.parts
+        start = time.start
+        if parts > 1:
+            boxes = -(-self.columns // self.boxes[-1][0])
+            start += time.sharing[0] + time.sharing[1] * -(-boxes // parts) * (parts - 1)
+        crowded = (time.crowded_together if choice.together > 1 else time.crowded) - 1
+        whole, rest = divmod(self.tiles(m, n, choice.together) * products * choice.cluster, units * self.resident)
+        copies = -(-panels // parts) * time.panel
+        last = start + -(-rest // units) * copies * (1 + crowded * min(1.0, rest / units)) if rest else 0.0
+        return whole * (start + self.resident * copies * (1 + crowded)) + last
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> TileShape:
+        """Rebuild the shape from JSON-serialisable data."""
+        tuples = {name: tuple(data[name]) for name in ("parts", "together")}
+        time = TileTime(**{**data["time"], "sharing": tuple(data["time"]["sharing"])})
+        return cls(**{**data, **tuples, "boxes": tuple(map(tuple, data["boxes"])), "time": time})
 
 
 @dataclass(frozen=True)
@@ -52,8 +97,8 @@ class TilePlan:
     D is the transpose of the result, so that its rows lie along memory, and L and R are the transposes of op(B) and of
     op(A).  `left`, `right` and `result` are the maps of L (m x k), R (k x n) and D (m x n); a tile has one of `shapes`,
     a panel `depth` of k, which is mode `depth_mode` of B.  `alpha` and `beta` are constants, or positions of
-    parameters, which are integers here.  Products of fewer than `least` multiplications, with more than `most_depth` of
-    k for each tile unless that is 0, and arguments that tensor maps do not take, run in another form.
+    parameters, which are integers here.  Products of fewer than `least` multiplications, and arguments that tensor maps
+    do not take, run in another form.
     """
 
     left: MatrixMap
@@ -65,7 +110,6 @@ class TilePlan:
     alpha: float | int
     beta: float | int
     least: int
-    most_depth: int = 0
 
     def is_for_any_sizes(self, shapes: Sequence[Any]) -> bool:
         """Return whether the kernel is as good as one that knows the sizes, from the shapes of a call's arguments.
@@ -75,23 +119,24 @@ class TilePlan:
         (n, m), left = shapes[self.result.parameter][:2], shapes[self.left.parameter]
         return not self.result.is_batched or m * n * left[self.depth_mode] >= LARGE
 
-    def shape_for(self, m: int, n: int, products: int, units: int) -> int:
-        """Return which of the shapes leaves the fewest of a GPU's multiprocessors idle, for m x n matrices.
+    def choice(self, m: int, n: int, k: int, products: int, units: Callable[[int, int], int]) -> TileChoice:
+        """Return how the tiles of m x n matrices are computed the fastest.
 
-        A tile takes the time of its columns and of 64 more (measured on an H200).
+        `units` gives the multiprocessors that blocks of a shape find, with so many of them in a cluster.
         """
-        def time(number: int) -> int:
-            shape = self.shapes[number]
-            return -(-shape.tiles(m, n) * products // units) * (shape.columns + 64)
-
-        return min(range(len(self.shapes)), key=time)
+        panels = -(-k // self.depth)
+        choices = [choice for number, shape in enumerate(self.shapes)
+                   for choice in (*(TileChoice(number, parts) for parts in shape.parts if parts <= panels),
+                                  *(TileChoice(number, 1, together) for together in shape.together))
+                   if units(number, choice.cluster) > 0]
+        return min(choices, key=lambda choice: self.shapes[choice.shape].cycles(
+            m, n, panels, products, choice, units(choice.shape, choice.cluster)))
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> TilePlan:
         """Rebuild the plan from JSON-serialisable data."""
         maps = {name: MatrixMap(**data[name]) for name in ("left", "right", "result")}
-        shapes = tuple(TileShape(**{**shape, "boxes": tuple(map(tuple, shape["boxes"]))}) for shape in data["shapes"])
-        return cls(**{**data, **maps, "shapes": shapes})
+        return cls(**{**data, **maps, "shapes": tuple(map(TileShape.from_json, data["shapes"]))})
 
 
 @dataclass(frozen=True)

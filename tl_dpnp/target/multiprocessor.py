@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["LANES", "BlockedNumbers", "Multiprocessor", "TileSpeed"]
+__all__ = ["LANES", "BlockedNumbers", "Multiprocessor", "TileSpeed", "TileTime", "TiledNumbers"]
 
 #: Lanes of a warp, and bytes of a bank of shared memory.
 LANES, _BANK = 32, 4
@@ -33,17 +33,15 @@ class BlockedNumbers:
     """What the time of large products in the blocked form is estimated by.
 
     Where blocks share sums, a tile takes `sharing_start` cycles more, and one for `sums_added` of them.  They share
-    where that gains more than the factor `worth_sharing`.  The tiled form, whose blocks share no sums, is slower where
-    there are more than `unshared_depth` elements of them for each tile.  Where there are small tiles, products of a
-    batch run in the form from `least_of_batch` multiplications on if operands have no room in the staged form, and few
-    products from `least_of_few` on if they have.  `speeds` are those of tiles for any sizes, and `known_speeds` those
-    of tiles for batches of products of known sizes.
+    where that gains more than the factor `worth_sharing`.  Where there are small tiles, products of a batch run in the
+    form from `least_of_batch` multiplications on if operands have no room in the staged form, and few products from
+    `least_of_few` on if they have.  `speeds` are those of tiles for any sizes, and `known_speeds` those of tiles for
+    batches of products of known sizes.
     """
 
     sharing_start: float
     sums_added: float
     worth_sharing: float
-    unshared_depth: int
     least_of_batch: int
     least_of_few: int
     speeds: tuple[TileSpeed, ...]
@@ -57,6 +55,41 @@ class BlockedNumbers:
 
 
 @dataclass(frozen=True)
+class TileTime:
+    """What the time of tiles of one shape is estimated by, in cycles.
+
+    A tile takes `start`, and each panel of a sum `panel`, or `crowded` times as much where all multiprocessors have
+    one, and `crowded_together` where two blocks bring what they have in common once.  Where blocks share the sums of a
+    tile, it takes `sharing` more: to begin, and for each box of the result that a block has of another one.
+    """
+
+    start: float
+    panel: float
+    crowded: float
+    crowded_together: float
+    sharing: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class TiledNumbers:
+    """What the time of large products in the tiled form is estimated by.
+
+    `tiles` has rows and columns, then the cycles of such a tile beside its panels and of a panel; see `TileTime` for
+    the others.
+    """
+
+    tiles: tuple[tuple[tuple[int, int], tuple[float, float]], ...]
+    crowded: float
+    crowded_together: float
+    sharing: tuple[float, float]
+
+    def time(self, rows: int, columns: int) -> TileTime:
+        """Return what the time of tiles of a shape is estimated by."""
+        start, panel = next(times for shape, times in self.tiles if shape == (rows, columns))
+        return TileTime(start, panel, self.crowded, self.crowded_together, self.sharing)
+
+
+@dataclass(frozen=True)
 class Multiprocessor:
     """What decides how products of small matrices run.
 
@@ -66,7 +99,7 @@ class Multiprocessor:
     `memory_bytes` a cycle, each `memory_latency` cycles after it was asked for.  A turn of a block of the staged form
     takes a warp `turn_instructions` and `turn` cycles beside its products, and a `barrier` more for results that have
     one place.  Where a scheduler has a single warp, the `exposed` part of what takes less, instructions or accesses to
-    shared memory, adds to what takes more.  `blocked` is for large products.
+    shared memory, adds to what takes more.  `blocked` and `tiled` are for large products.
     """
 
     multiply_adds_f32: int
@@ -86,6 +119,11 @@ class Multiprocessor:
     barrier: int
     exposed: float
     blocked: BlockedNumbers
+    tiled: TiledNumbers
+
+    def room(self, blocks: int) -> int:
+        """Return the bytes of local memory of a block, of which there is room for so many."""
+        return self.local_memory // blocks - self.block_memory
 
     def accesses(self, addresses: Sequence[int], size: int) -> int:
         """Return how often shared memory is accessed for loads of `size` bytes by a warp.

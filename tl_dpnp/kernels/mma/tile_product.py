@@ -3,6 +3,10 @@
 One thread brings panels of both operands by tensor maps to a ring of stages in shared memory, from where they are
 multiplied.  The result leaves through shared memory, by a tensor map as well, which cuts off what lies beyond the
 matrices; what panels have beyond them is zero.  `warpgroup_tiles` and `warp_tiles` have the two ways to multiply.
+
+The blocks of a cluster may share a tile, and then compute no other: each has some panels of the sum, and in the end
+some boxes of the result (`shared_sums`).  Or two of them compute tiles below one another, and each brings half of what
+they need of R to both.
 Sources: PTX ISA 9.0, sections 9.7.9.27 (cp.async.bulk.tensor), 9.7.13.15 (mbarrier) and 9.7.14.5.16 (stmatrix); CUDA
 C++ Programming Guide, section "Tensor Memory Access".
 """
@@ -18,15 +22,16 @@ from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import I32, Intrinsic
 from tl_dpnp.kernels.mma.rows import ELEMENTS, MmaRow
+from tl_dpnp.kernels.mma.shared_sums import SharedSums
 from tl_dpnp.kernels.mma.warpgroup import SWIZZLE, Panel, WarpgroupRow
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.kernels.targets.nvvm import asm
 from tl_dpnp.scalars import F32, INDEX
 
-__all__ = ["BOX_ROWS", "TILE_ROWS", "TileProduct"]
+__all__ = ["BOX_ROWS", "TileProduct"]
 
-#: Rows of a tile, and of a box of the result, which has 128 bytes of columns.
-TILE_ROWS, BOX_ROWS = 128, 64
+#: Rows of a box of the result, which has 128 bytes of columns.
+BOX_ROWS = 64
 _BOX = BOX_ROWS * SWIZZLE
 #: Bytes at which panels and boxes start.
 _ALIGNMENT = 1024
@@ -34,15 +39,15 @@ _ALIGNMENT = 1024
 _BAND = 8
 
 _REGISTERS = """{
-.reg .pred p, q, one;
+.reg .pred p, q, one, shared, paired;
 .reg .b32 thread, base, bars, olds, stage, phase, oldphase, tile, tiles, each, band, blocks, step, steps, loadstep;
 .reg .b32 rows, columns, m, n, g, x, y, z, full, empty, used, left, right, group, own, at0, at1, at2, at3, cm, cn;
-.reg .b32 w0, w1, w2, w3;
+.reg .b32 together, member, peer, w0, w1, w2, w3;
 .reg .b16 h0, h1;
 .reg .f32 o0, o1;"""
 _LOAD = "cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes"
 _STORE = "cp.async.bulk.tensor.{rank}d.global.shared::cta.bulk_group"
-_END = "DONE: cp.async.bulk.wait_group 0; }"
+_END = "DONE: cp.async.bulk.wait_group.read 0; }"
 
 
 @dataclass(frozen=True)
@@ -52,11 +57,12 @@ class TileProduct(ABC):
     Along memory go the columns of D; those of L if `left_along_k`, otherwise its rows; the rows of R if
     `right_along_k`, otherwise its columns; operands of tf32 lie along k.  `batched` says of L, R and D which have a
     third dimension, the batch.  Without `scales` alpha is 1, without `keeps` beta is 0 and D is not read.  A tile has
-    128 x `columns` elements; the ring has as many stages as `shared_memory` bytes of a block allow.
+    `rows` x `columns` elements; the ring has as many stages as `shared_memory` bytes of a block allow.
     """
 
     element: str
     result: str
+    rows: int
     columns: int
     left_along_k: bool
     right_along_k: bool
@@ -107,6 +113,11 @@ class TileProduct(ABC):
     def warps(self) -> int:
         """Warps of a block."""
 
+    @property
+    @abstractmethod
+    def together(self) -> tuple[int, ...]:
+        """How many blocks of a cluster may compute tiles below one another, each of which brings a part of R to all."""
+
     @abstractmethod
     def _prepare(self) -> list[str]:
         """Find `one`, whether this is the first thread of its group, its part in a tile, `cm` and `cn`, and `y`.
@@ -132,7 +143,7 @@ class TileProduct(ABC):
     # --- places ------------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        return f"{self.row.name}: tiles of {TILE_ROWS} x {self.columns}, {self.stages} stages of {self._stage} bytes"
+        return f"{self.row.name}: tiles of {self.rows} x {self.columns}, {self.stages} stages of {self._stage} bytes"
 
     @property
     def _size(self) -> int:
@@ -147,7 +158,7 @@ class TileProduct(ABC):
     @cached_property
     def panels(self) -> tuple[Panel, Panel]:
         """The panels of a stage."""
-        return (Panel(TILE_ROWS, self.depth, self._size, self.left_along_k),
+        return (Panel(self.rows, self.depth, self._size, self.left_along_k),
                 Panel(self.columns, self.depth, self._size, self.right_along_k))
 
     @property
@@ -185,46 +196,75 @@ class TileProduct(ABC):
     @property
     def boxes(self) -> tuple[tuple[int, int], ...]:
         """Sizes of what a copy by the tensor map of L, of R and of D moves: along memory, and across."""
-        return *(panel.box for panel in self.panels), (self.box_columns, BOX_ROWS)
+        left, (along, across) = (panel.box for panel in self.panels)
+        return left, (along, across // 2), (self.box_columns, BOX_ROWS)
+
+    @cached_property
+    def _shared_sums(self) -> SharedSums:
+        """How the blocks of a cluster add up the sums of a tile."""
+        blocks = BOX_ROWS * 32 // self._group_threads // 16
+        columns = self.box_columns // 8
+        words = tuple(tuple(4 * (block * self._group_columns // 8 + columns * box + column)
+                            for block in range(blocks) for column in range(columns)) for box in range(self._boxes))
+        return SharedSums(self._groups * self._group_threads, self._group_threads, words, self._synchronize)
+
+    def has_room_for(self, parts: int) -> bool:
+        """Whether so many blocks may share a tile: the sums that one of them gets have room where the panels were."""
+        return self._shared_sums.bytes(parts) <= self.stages * self._stage
 
     def intrinsic(self) -> Intrinsic:
-        """``tile_product_columns(rows, columns, steps, products, alpha, beta, left, right, result)``.
+        """``tile_product_rows_columns(rows, columns, steps, products, together, alpha, beta, left, right, result)``.
 
         Those are the tiles of a column and of a row of tiles, the panels along k, the matrices of the batch, factors,
         and the addresses of tensor maps.
         """
         def emit(b: ir.IRBuilder, arguments: Sequence[ir.Value]) -> None:
             shared = b.ptrtoint(target_of(b).local_memory(b, self.used_memory), I32)
-            asm(b, self.text, "l,l,l,l,f,f,l,l,l,r,~{memory}", ir.VoidType(), [*arguments, shared])
+            asm(b, self.text, "l,l,l,l,l,f,f,l,l,l,r,~{memory}", ir.VoidType(), [*arguments, shared])
 
-        types = (INDEX, INDEX, INDEX, INDEX, F32, F32, INDEX, INDEX, INDEX)
-        return Intrinsic(f"tile_product_{self.columns}", types, None, emit)
+        types = (*(INDEX,) * 5, F32, F32, INDEX, INDEX, INDEX)
+        return Intrinsic(f"tile_product_{self.rows}_{self.columns}", types, None, emit)
 
     # --- the text ----------------------------------------------------------------------------------------------------
 
     @property
     def text(self) -> str:
         """The body of the kernel as inline PTX."""
-        return "\n".join([_REGISTERS, self._registers, *self._prologue(), *self._multiply(), _END])
+        registers = [_REGISTERS, self._registers, self._shared_sums.registers]
+        return "\n".join([*registers, *self._prologue(), *self._multiply(), _END])
 
     def _prologue(self) -> list[str]:
         barriers = self.stages * self._stage + self._results
         lines = [
             "mov.u32 x, %tid.x; mov.u32 y, %tid.y; mad.lo.u32 thread, y, 32, x;",
-            f"add.u32 base, $9, {_ALIGNMENT - 1}; and.b32 base, base, {-_ALIGNMENT & 0xFFFFFFFF:#x};",
+            f"add.u32 base, $10, {_ALIGNMENT - 1}; and.b32 base, base, {-_ALIGNMENT & 0xFFFFFFFF:#x};",
             f"add.u32 bars, base, {barriers}; add.u32 olds, bars, {16 * self.stages};",
-            "setp.ne.u32 p, thread, 0; @p bra READY;",
-        ]
-        counts = [1] * self.stages + [self._groups] * self.stages + [1] * (self._groups * self._buffers * self.keeps)
-        lines += [f"mbarrier.init.shared::cta.b64 [bars+{8 * i}], {count};" for i, count in enumerate(counts)]
-        return [
-            *lines,
-            "fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;",
-            "READY: bar.sync 0;",
             "cvt.u32.u64 rows, $0; cvt.u32.u64 columns, $1; cvt.u32.u64 steps, $2; cvt.u32.u64 tiles, $3;",
             f"mul.lo.u32 each, rows, columns; mul.lo.u32 tiles, tiles, each; mul.lo.u32 band, columns, {_BAND};",
-            "mov.u32 tile, %ctaid.x; mov.u32 blocks, %nctaid.x; mov.u32 stage, 0; mov.u32 phase, 0;",
-            "mov.u32 oldphase, 0;", *self._start(),
+            *self._own_share(), "setp.ne.u32 p, thread, 0; @p bra READY;",
+        ]
+        counts = ["1"] * self.stages + ["x"] * self.stages + ["1"] * (self._groups * self._buffers * self.keeps)
+        lines.append(f"mul.lo.u32 x, together, {self._groups};")  # who says that a stage is empty
+        lines += [f"mbarrier.init.shared::cta.b64 [bars+{8 * i}], {count};" for i, count in enumerate(counts)]
+        return [
+            *lines, f"add.u32 ready, bars, {8 * len(counts)}; add.u32 summed, ready, 8;",
+            "@!shared bra FENCE;", *self._shared_sums.initialize(self._groups),
+            "FENCE: fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;",
+            "READY: bar.sync 0; @shared barrier.cluster.arrive.relaxed; @paired barrier.cluster.arrive.relaxed;",
+            f"@paired barrier.cluster.wait; add.u32 ready, bars, {8 * len(counts)}; add.u32 summed, ready, 8;",
+            "mov.u32 stage, 0; mov.u32 phase, 0; mov.u32 oldphase, 0;", *self._start(),
+        ]
+
+    def _own_share(self) -> list[str]:
+        """Find the first tile of this block, its panels of the sum, and its boxes of the result, `low` to `high`."""
+        return [
+            "mov.u32 parts, %cluster_nctaid.x; mov.u32 rank, %cluster_ctarank; mov.u32 tile, %ctaid.x;",
+            "div.u32 tile, tile, parts; mov.u32 blocks, %nctaid.x; div.u32 blocks, blocks, parts;",
+            "cvt.u32.u64 together, $4; setp.gt.u32 paired, together, 1; div.u32 parts, parts, together;",
+            "rem.u32 member, rank, together; div.u32 rank, rank, together; xor.b32 peer, member, 1;",
+            "setp.gt.u32 shared, parts, 1;",
+            "add.u32 y, rank, 1; mul.lo.u32 begin, steps, rank; div.u32 begin, begin, parts;",
+            "mul.lo.u32 x, steps, y; div.u32 x, x, parts; sub.u32 steps, x, begin;", *self._shared_sums.find_share(),
         ]
 
     def _position(self, x: str = "") -> list[str]:
@@ -233,7 +273,8 @@ class TileProduct(ABC):
             f"div.u32 {x}g, {x}tile, each; mul.lo.u32 x, {x}g, each; sub.u32 x, {x}tile, x;",
             f"div.u32 y, x, band; mul.lo.u32 {x}m, y, {_BAND}; sub.u32 z, rows, {x}m; min.u32 z, z, {_BAND};",
             f"mul.lo.u32 y, y, band; sub.u32 x, x, y; rem.u32 y, x, z; div.u32 {x}n, x, z; add.u32 {x}m, {x}m, y;",
-            f"mul.lo.u32 {x}m, {x}m, {TILE_ROWS}; mul.lo.u32 {x}n, {x}n, {self.columns};",
+            f"mad.lo.u32 {x}m, {x}m, together, member;",
+            f"mul.lo.u32 {x}m, {x}m, {self.rows}; mul.lo.u32 {x}n, {x}n, {self.columns};",
         ]
 
     def _multiply(self) -> list[str]:
@@ -250,7 +291,7 @@ class TileProduct(ABC):
             f"mad.lo.u32 left, stage, {self._stage}, base;",
             *self._consume(self._fetch_first() if self.keeps else []),
             *self._next_stage(), "add.u32 step, step, 1; setp.lt.u32 p, step, steps; @p bra STEP;",
-            *self._finish_products(), *self._store(),
+            *self._finish_products(), "@!shared bra ALONE;", *self._shared_sums.exchange(), "ALONE:", *self._store(),
             "add.u32 tile, tile, blocks; bra TILE;", *self._load(),
         ]
 
@@ -264,27 +305,49 @@ class TileProduct(ABC):
 
     def _bring(self, x: str = "") -> list[str]:
         """Let the panels of a step come as soon as their stage is empty; `x` begins all names."""
-        lines = [f"{{ .reg .b32 full, empty, place; shl.b32 full, {x}stage, 3; add.u32 full, full, bars;",
-                 f"add.u32 empty, full, {8 * self.stages}; xor.b32 x, {x}phase, 1;",
-                 "EMPTY: mbarrier.try_wait.parity.shared::cta.b64 q, [empty], x; @!q bra EMPTY;",
+        lines = [*self._wait_for_stage(x), ".reg .b32 place, u, v; .reg .b16 both; mov.b16 both, 3;",
                  f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], {self._stage};",
-                 f"mad.lo.u32 place, {x}stage, {self._stage}, base; shl.b32 y, {x}step, {self.depth.bit_length() - 1};"]
-        for number, (panel, first) in enumerate(zip(self.panels, "mn", strict=True)):
-            for box in range(panel.boxes):
-                along, across = ("y", x + first) if panel.along_k else ("z", "y")
-                lines += [f"add.u32 z, {x}{first}, {64 * box};",
-                          self._tensor_copy(_LOAD, number, along, across, "place", "full", x),
-                          f"add.u32 place, place, {panel.box_bytes};"]
+                 f"mad.lo.u32 place, {x}stage, {self._stage}, base; add.u32 y, {x}step, begin; "
+                 f"shl.b32 y, y, {self.depth.bit_length() - 1};"]
+        left, right = self.panels
+        for box in range(left.boxes):
+            along, across = ("y", x + "m") if left.along_k else ("z", "y")
+            lines += [f"add.u32 z, {x}m, {64 * box};", self._tensor_copy(_LOAD, 0, along, across, "place", "full", x),
+                      f"add.u32 place, place, {left.box_bytes};"]
+        for box in range(right.boxes):
+            lines += self._bring_halves(right, box, x)
         return [*lines, "}", *self._next_stage(x)]
 
+    def _wait_for_stage(self, x: str = "") -> list[str]:
+        """Begin a block with a wait for a stage to be empty; `x` begins all names."""
+        return [f"{{ .reg .b32 full, empty; shl.b32 full, {x}stage, 3; add.u32 full, full, bars;",
+                f"add.u32 empty, full, {8 * self.stages}; xor.b32 x, {x}phase, 1;",
+                "EMPTY: mbarrier.try_wait.parity.shared::cta.b64 q, [empty], x; @!q bra EMPTY;"]
+
+    def _bring_halves(self, panel: Panel, box: int, x: str) -> list[str]:
+        """Let both halves of a box of R come; where blocks compute tiles below one another, each brings one to both."""
+        extent, size = self.boxes[1][1], panel.box_bytes // 2
+        along, across = ("y", "z") if panel.along_k else ("v", "z")
+        lines = [f"mov.u32 z, {x}n;" if panel.along_k else f"add.u32 v, {x}n, {64 * box}; mov.u32 z, y;"]
+        single = [self._tensor_copy(_LOAD, 1, along, across, "place", "full", x),
+                  f"add.u32 z, z, {extent}; add.u32 place, place, {size};",
+                  self._tensor_copy(_LOAD, 1, along, across, "place", "full", x), f"add.u32 place, place, {size};"]
+        copy = self._tensor_copy(f"{_LOAD}.multicast::cluster", 1, along, across, "u", "full", x, "both")
+        return [*lines, f"@paired bra BOTH{box};", *single, f"bra BROUGHT{box};",
+                f"BOTH{box}: mad.lo.u32 z, member, {extent}, z; mad.lo.u32 u, member, {size}, place; "
+                f"{copy} add.u32 place, place, {panel.box_bytes};", f"BROUGHT{box}:"]
+
     def _tensor_copy(
-        self, copy: str, number: int, along: str, across: str, place: str, barrier: str = "", x: str = ""
+        self, copy: str, number: int, along: str, across: str, place: str, barrier: str = "", x: str = "",
+        blocks: str = "",
     ) -> str:
-        """Return a copy by the tensor map of L, R or D, from or to a place of shared memory."""
+        """Return a copy by the tensor map of L, R or D, from or to a place of shared memory, of `blocks` of a cluster.
+        """
         batched = self.batched[number]
-        outside = f"[${6 + number}, {{{along}, {across}{f', {x}g' if batched else ''}}}]"
+        outside = f"[${7 + number}, {{{along}, {across}{f', {x}g' if batched else ''}}}]"
         head = copy.format(rank=2 + batched)
-        return f"{head} [{place}], {outside}, [{barrier}];" if barrier else f"{head} {outside}, [{place}];"
+        to = f"[{barrier}], {blocks}" if blocks else f"[{barrier}]"
+        return f"{head} [{place}], {outside}, {to};" if barrier else f"{head} {outside}, [{place}];"
 
     # --- the result --------------------------------------------------------------------------------------------------
 
@@ -314,10 +377,16 @@ class TileProduct(ABC):
         return lines
 
     def _fetch_first(self) -> list[str]:
-        """Let the old elements of D come while products are computed, as soon as earlier results have left."""
-        fetches = [line for box in range(self._buffers) for line in self._fetch(box)]
-        return ["setp.ne.u32 q, step, loadstep; @q bra FETCHED; @!one bra FETCHED;",
-                "cp.async.bulk.wait_group.read 0;", *fetches, "FETCHED:"]
+        """Let the old elements of D come while products are computed, as soon as earlier results have left.
+
+        Where blocks share a tile, there is room for all boxes of one.
+        """
+        assert self._boxes <= 2 * self._buffers
+        lines = ["setp.ne.u32 q, step, loadstep; @q bra FETCHED; @!one bra FETCHED; cp.async.bulk.wait_group.read 0;"]
+        for box in range(self._boxes):
+            lines += [*(["@!shared bra FETCHED;"] if box == self._buffers else []),
+                      self._shared_sums.skip_unless_own(box, f"OTHER{box}"), *self._fetch(box), f"OTHER{box}:"]
+        return [*lines, "FETCHED:"]
 
     def _box_place(self, box: int) -> str:
         """Find the column y and the row z of a box in D, and its place w0 in shared memory."""
@@ -335,9 +404,12 @@ class TileProduct(ABC):
         lines = []
         for box in range(self._boxes):
             free = ""
+            lines.append(self._shared_sums.skip_unless_own(box, f"STORED{box}"))
             if self.keeps:
-                phase = "oldphase" if self._boxes == buffers else str(box // buffers)
-                old = f"[olds+{8 * (box % buffers)}]"
+                phase, old = "oldphase", f"[olds+{8 * (box % buffers)}]"
+                if self._boxes > buffers:  # the first of a buffer, also where it is the second and another block's
+                    phase = "y"
+                    lines.append(f"selp.u32 y, 0, {box // buffers}, shared;")
                 lines.append(f"OLD{box}: mbarrier.try_wait.parity.shared::cta.b64 q, {old}, {phase}; @!q bra OLD{box};")
             elif buffers == 1:
                 lines.append(f"@one cp.async.bulk.wait_group.read 0; {self._synchronize}")
@@ -349,7 +421,8 @@ class TileProduct(ABC):
                 "cp.async.bulk.commit_group;",
             ]
             if self.keeps and buffers <= box + ahead < self._boxes:
-                lines += [f"cp.async.bulk.wait_group.read {buffers - ahead};", *self._fetch(box + ahead)]
+                lines += [f"@shared bra STORED{box}; cp.async.bulk.wait_group.read {buffers - ahead};",
+                          *self._fetch(box + ahead)]
             lines.append(f"STORED{box}:")
         if self.keeps and self._boxes == buffers:
             lines.append("xor.b32 oldphase, oldphase, 1;")
@@ -368,8 +441,8 @@ class TileProduct(ABC):
         return lines
 
     def _finish(self, element: str, old: str) -> str:
-        scaled = f"mul.f32 {element}, {element}, $4;" if self.scales else ""
-        return f"{scaled} fma.rn.f32 {element}, $5, {old}, {element};" if self.keeps else scaled
+        scaled = f"mul.f32 {element}, {element}, $5;" if self.scales else ""
+        return f"{scaled} fma.rn.f32 {element}, $6, {old}, {element};" if self.keeps else scaled
 
     def _wide(self, first: int, place: str) -> list[str]:
         """Store eight columns of f32: two pairs of each thread, eight rows apart."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tl_dpnp.kernels.mma.moves import MatrixLoad
 from tl_dpnp.kernels.mma.rows import LANES, ROWS, MmaRow
-from tl_dpnp.kernels.mma.tile_product import BOX_ROWS, TILE_ROWS, TileProduct
+from tl_dpnp.kernels.mma.tile_product import BOX_ROWS, TileProduct
 from tl_dpnp.kernels.mma.warpgroup import SWIZZLE
 
 __all__ = ["WarpTiles"]
@@ -28,7 +28,12 @@ class WarpTiles(TileProduct):
 
     @property
     def _groups(self) -> int:
-        return TILE_ROWS // BOX_ROWS * self.columns // _COLUMNS
+        return self._bands * self.columns // _COLUMNS
+
+    @property
+    def _bands(self) -> int:
+        """Warps above one another."""
+        return self.rows // BOX_ROWS
 
     @property
     def _group_threads(self) -> int:
@@ -55,6 +60,10 @@ class WarpTiles(TileProduct):
         return self._groups
 
     @property
+    def together(self) -> tuple[int, ...]:
+        return ()
+
+    @property
     def _synchronize(self) -> str:
         return "bar.warp.sync 0xffffffff;"
 
@@ -62,8 +71,8 @@ class WarpTiles(TileProduct):
         left, right = self.panels
         lines = [
             f"and.b32 x, thread, {LANES - 1}; setp.eq.u32 one, x, 0;",
-            f"and.b32 cm, group, 1; mul.lo.u32 cm, cm, {BOX_ROWS};",
-            f"shr.u32 cn, group, 1; mul.lo.u32 cn, cn, {_COLUMNS};",
+            f"rem.u32 cm, group, {self._bands}; mul.lo.u32 cm, cm, {BOX_ROWS};",
+            f"div.u32 cn, group, {self._bands}; mul.lo.u32 cn, cn, {_COLUMNS};",
         ]
         # A load gives matrices in the order of the fragments: those of L go down the rows first, of R along k.
         for name, panel, part, rows_first in (("pl", left, "cm", True), ("pr", right, "cn", False)):

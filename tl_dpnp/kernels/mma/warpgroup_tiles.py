@@ -1,4 +1,4 @@
-"""Tiles by warpgroups: two of them, each with 64 rows, multiply with ``wgmma`` from shared memory, one more warp loads.
+"""Tiles by warpgroups: each, with 64 rows, multiplies with ``wgmma`` from shared memory, and one more warp loads.
 
 Source: PTX ISA 9.0, section 9.7.15.
 """
@@ -10,9 +10,6 @@ from tl_dpnp.kernels.mma.warpgroup import THREADS, WarpgroupRow, multiplied, war
 
 __all__ = ["WarpgroupTiles"]
 
-#: The thread that loads, and the warpgroups before it.
-_LOADER = 2 * THREADS
-_RELEASE = "mbarrier.arrive.shared::cta.b64 _, [used];"
 
 
 class WarpgroupTiles(TileProduct):
@@ -24,7 +21,7 @@ class WarpgroupTiles(TileProduct):
 
     @property
     def _groups(self) -> int:
-        return _LOADER // THREADS
+        return self.rows // BOX_ROWS
 
     @property
     def _group_threads(self) -> int:
@@ -44,7 +41,16 @@ class WarpgroupTiles(TileProduct):
 
     @property
     def warps(self) -> int:
-        return _LOADER // 32 + 1
+        return self._loader // 32 + 1
+
+    @property
+    def _loader(self) -> int:
+        """The thread that loads."""
+        return self._groups * THREADS
+
+    @property
+    def together(self) -> tuple[int, ...]:
+        return (2,)
 
     @property
     def _synchronize(self) -> str:
@@ -60,26 +66,37 @@ class WarpgroupTiles(TileProduct):
         ]
 
     def _start(self) -> list[str]:
-        return [f"setp.ge.u32 p, thread, {_LOADER}; @p bra LOADER;"]
+        return [f"setp.ge.u32 p, thread, {self._loader}; @p bra LOADER;"]
 
     def _load(self) -> list[str]:
-        return [f"LOADER: setp.ne.u32 p, thread, {_LOADER}; @p bra DONE;",
-                "NEXT: setp.ge.u32 p, tile, tiles; @p bra DONE;", *self._position(), "mov.u32 step, 0;",
+        return [f"LOADER: setp.ne.u32 p, thread, {self._loader}; @p bra LOADED;",
+                "NEXT: setp.ge.u32 p, tile, tiles; @p bra LAST_STAGES;", *self._position(), "mov.u32 step, 0;",
                 "PANELS:", *self._bring(), "add.u32 step, step, 1; setp.lt.u32 p, step, steps; @p bra PANELS;",
-                "add.u32 tile, tile, blocks; bra NEXT;"]
+                "add.u32 tile, tile, blocks; bra NEXT; LAST_STAGES: @!paired bra LOADED; mov.u32 step, 0;",
+                # A block must not end before the other one has said that its last stages are empty.
+                "STAGES:", *self._wait_for_stage(), "}", *self._next_stage(),
+                f"add.u32 step, step, 1; setp.lt.u32 p, step, {self.stages}; @p bra STAGES;",
+                "LOADED: @shared barrier.cluster.wait;"]
 
     def _consume(self, meanwhile: list[str]) -> list[str]:
         left, right = self.panels
         return [
             f"add.u32 right, left, {left.bytes}; mad.lo.u32 left, group, {left.offset(BOX_ROWS, 0)}, left;",
-            "shr.u32 left, left, 4; shr.u32 right, right, 4;",
+            # In clusters, addresses of shared memory have bits that are no part of those in descriptors.
+            "bfe.u32 left, left, 4, 14; bfe.u32 right, right, 4, 14;",
             "cvt.u64.u32 da, left; cvt.u64.u32 db, right; or.b64 da, da, ha; or.b64 db, db, hb;",
             "wgmma.fence.sync.aligned;", *multiplied(self.row, left, right, self.depth),
             "wgmma.commit_group.sync.aligned;", *meanwhile,
             # The instructions before these have read their stage: it may be filled again.
             "wgmma.wait_group.sync.aligned 1;",
-            f"setp.eq.u32 p, step, 0; @p bra KEPT; @!one bra KEPT; {_RELEASE} KEPT: mov.u32 used, empty;",
+            f"setp.eq.u32 p, step, 0; @p bra KEPT; @!one bra KEPT; {_release('KEPT')} KEPT: mov.u32 used, empty;",
         ]
 
     def _finish_products(self) -> list[str]:
-        return ["wgmma.wait_group.sync.aligned 0;", f"@!one bra LAST; {_RELEASE} LAST:"]
+        return ["wgmma.wait_group.sync.aligned 0;", f"@!one bra LAST; {_release('LAST')} LAST:"]
+
+
+def _release(label: str) -> str:
+    """Say that a stage is empty, also to the block that brings half of it, and go on at a label."""
+    return (f"mbarrier.arrive.shared::cta.b64 _, [used]; @!paired bra {label}; mapa.shared::cluster.u32 x, used, peer; "
+            "mbarrier.arrive.shared::cluster.b64 _, [x];")

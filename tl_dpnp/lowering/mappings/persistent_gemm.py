@@ -7,9 +7,9 @@ Thread blocks then do not stand for work-groups of the language: each computes t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from tl_dpnp.kernels.mma.tile_product import TILE_ROWS, TileProduct
+from tl_dpnp.kernels.mma.tile_product import TileProduct
 from tl_dpnp.kernels.mma.warp_tiles import WarpTiles
 from tl_dpnp.kernels.mma.warpgroup_tiles import WarpgroupTiles
 from tl_dpnp.language import ops
@@ -18,10 +18,9 @@ from tl_dpnp.lowering.body.building import call
 from tl_dpnp.lowering.body.tree import Argument, Body, Comparison, Evaluate, If, Name
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings import mapping
-from tl_dpnp.lowering.mappings.blocked import Blocked
 from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.plan import LaunchPlan
-from tl_dpnp.lowering.product_plans import MatrixMap, TilePlan, TileShape
+from tl_dpnp.lowering.product_plans import PARTS, MatrixMap, TilePlan, TileShape
 from tl_dpnp.lowering.sole_product import factor, sole_product
 from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.scalars import F32, INDEX, Precision
@@ -29,8 +28,8 @@ from tl_dpnp.target.device import Device
 
 __all__ = ["PersistentGemm", "find_tiling"]
 
-#: Columns of tiles, the most efficient number first.
-_COLUMNS = (256, 192, 128, 64)
+#: Rows and columns of tiles, the most efficient ones first, and how many blocks of them a multiprocessor has room for.
+_TILES = ((128, 256, 1), (128, 192, 1), (128, 128, 1), (128, 64, 1), (64, 64, 2))
 #: Stages without which nothing comes while products are computed.
 _LEAST_STAGES = 2
 _ELEMENTS, _RESULTS = ("f16", "bf16"), ("f16", "bf16", "f32")
@@ -54,12 +53,7 @@ class PersistentGemm(mapping.Mapping):
         numbers = analysis.device.persistent
         least = numbers.least_tiled_of_batch if isinstance(other, Persistent) else numbers.least_tiled
         least = 0 if analysis.options.form == cls.form else least
-        found = find_tiling(analysis.function, analysis.device, least, analysis.options.precision)
-        if found is None or analysis.options.form == cls.form or Blocked.over(other, analysis) is None:
-            return found
-        assert analysis.device.multiprocessor is not None
-        most_depth = analysis.device.multiprocessor.blocked.unshared_depth
-        return replace(found, plan=replace(found.plan, most_depth=most_depth))
+        return find_tiling(analysis.function, analysis.device, least, analysis.options.precision)
 
     def __str__(self) -> str:
         return f"tiled form, by {', or '.join(map(str, self.products))}"
@@ -75,7 +69,7 @@ class PersistentGemm(mapping.Mapping):
     @property
     def body(self) -> Body:
         """The body of the kernel: an intrinsic for each shape."""
-        numbers = ("shape", "rows", "columns", "panels", "products")
+        numbers = ("shape", "rows", "columns", "panels", "products", "together")
         maps = {"left": self.plan.left, "right": self.plan.right, "result": self.plan.result}
         arguments = (*(Argument(number, INDEX) for number in numbers), Argument("alpha", F32), Argument("beta", F32),
                      *(Argument(matrix, INDEX) for matrix in maps))
@@ -94,7 +88,8 @@ def find_tiling(
 
     Products of fewer than `least` multiplications have another form, and those of arrays that tensor maps do not take.
     """
-    if not device.copy_engine:
+    unit = device.multiprocessor
+    if not device.copy_engine or unit is None:
         return None
     found = sole_product(function)
     if found is None:
@@ -120,16 +115,20 @@ def find_tiling(
         return None
     kind = WarpgroupTiles if device.warpgroup_products else WarpTiles
     products = [
-        kind("tf32" if rounded else names[1], names[2], columns, not gemm.transposes[1], gemm.transposes[0],
+        kind("tf32" if rounded else names[1], names[2], rows, columns, not gemm.transposes[1], gemm.transposes[0],
              (b.is_batched, a.is_batched, c.is_batched), alpha != 1.0 or isinstance(alpha, int),
-             beta != 0.0 or isinstance(beta, int), device.local_memory)
-        for columns in _COLUMNS
+             beta != 0.0 or isinstance(beta, int), min(device.local_memory, unit.room(resident)))
+        for rows, columns, resident in _TILES
     ]
     fitting = tuple(product for product in products if product.stages >= _LEAST_STAGES)
     if not fitting:
         return None
-    shapes = tuple(TileShape(TILE_ROWS, product.columns, product.boxes, product.warps, product.used_memory)
-                   for product in fitting)
+    resident = {(rows, columns): blocks for rows, columns, blocks in _TILES}
+    shapes = tuple(
+        TileShape(product.rows, product.columns, product.boxes, product.warps, product.used_memory,
+                  resident[product.rows, product.columns], tuple(filter(product.has_room_for, PARTS)),
+                  product.together, unit.tiled.time(product.rows, product.columns))
+        for product in fitting)
     left, right = (MatrixMap(operand.parameter, operand.is_batched, rounded) for operand in (b, a))
     result = MatrixMap(c.parameter, c.is_batched)
     plan = TilePlan(left, right, result, shapes, fitting[0].depth, depth_mode, alpha, beta, least)

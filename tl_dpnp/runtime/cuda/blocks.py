@@ -11,12 +11,11 @@ from tl_dpnp.runtime.call.arguments import BoundCall, MemrefArgument
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64
 from tl_dpnp.runtime.cuda import driver_adapter as driver
-from tl_dpnp.runtime.cuda.tiles import append_factors
+from tl_dpnp.runtime.cuda.tiles import append_factors, units_found
 from tl_dpnp.scalars import F64, ScalarType
 
-__all__ = ["BlockCall", "block_call", "misfit", "units_found"]
+__all__ = ["BlockCall", "block_call", "misfit"]
 
-_LANES = 32
 #: Sizes and tiles that the kernel counts with 32 bits.
 _MOST = (1 << 31) - (1 << 12)
 
@@ -53,15 +52,6 @@ def misfit(blocks: BlockPlan, call: BoundCall, units: int) -> str | None:
     if max(m, n, k, *(shape.tiles(m, n) * call.groups * PARTS[-1] for shape in blocks.shapes)) > _MOST:
         return f"{call.groups} products of {m} x {n} x {k} have too many tiles"
     return None
-
-
-def units_found(shape: BlockShape, parts: int, function: driver.Function, units: int) -> int:
-    """Return how many of a device's multiprocessors blocks of a shape find, with so many of them in a cluster."""
-    if parts == 1:
-        return units
-    blocks = function.clusters(_LANES * shape.warps, shape.local_memory, parts) * parts
-    # More may have room on one than had when the speed of the shape was measured.
-    return min(units, blocks // shape.resident)
 
 
 def block_call(

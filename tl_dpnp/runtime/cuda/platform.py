@@ -86,7 +86,7 @@ class CudaPlatform:
     ) -> Launch:
         flat = flatten(binding, call, queue, plan.measured)
         if plan.tiles is not None:
-            tiled = tile_call(plan.tiles, binding, call, flat, describe(queue.ordinal).compute_units)
+            tiled = tile_call(plan.tiles, binding, call, flat, handle, describe(queue.ordinal).compute_units)
             return TiledLaunch(handle, queue, tiled, plan, _stream(call, queue))
         if plan.blocks is not None:
             blocked = blocks.block_call(
@@ -175,8 +175,8 @@ class CudaLaunch:
 
     `groups` is the number of work-groups, or of tiles in the tiled and the blocked form.  `is_direct` says that
     `tl_dpnp.runtime.cuda.direct` may make functions of the launch.  `grouped` are the classes of the arrays in groups,
-    and a `cluster` of so many blocks shares each tile.  `listed` are the places, among the addresses of a call, of the
-    tables of lists.
+    and a `cluster` of so many blocks shares each tile, or there are so many `blocks` in such clusters.  `listed` are
+    the places, among the addresses of a call, of the tables of lists.
     """
 
     #: Tensor maps among the arguments, and whether the launch waits for the end of the kernel.
@@ -187,7 +187,7 @@ class CudaLaunch:
     def __init__(
         self, function: driver.Function, queue: CudaDevice, flat: FlatArguments, groups: int, plan: LaunchPlan,
         stream: Callable[[], int], is_direct: bool = False, grouped: set[type] | None = None, cluster: int = 1,
-        listed: Sequence[int] = (),
+        listed: Sequence[int] = (), blocks: int = 0,
     ) -> None:
         self.queue, self.flat, self.groups, self.stream = queue, flat, groups, stream
         self.is_direct = is_direct and groups > 0
@@ -198,7 +198,7 @@ class CudaLaunch:
         self._addresses: Sequence[int] | None = None
         self._scalars: list[Any] = [None] * len(flat.scalars)
         self._block, self._local_memory = (plan.subgroup_size, plan.subgroups, plan.teams), plan.local_memory
-        self._grid = groups * cluster if cluster > 1 else plan.thread_blocks(
+        self._grid = (blocks or groups * cluster) if cluster > 1 else plan.thread_blocks(
             groups, lambda: _running(function, queue, plan))
         self._launch = function.launcher(self._grid, self._block, self._local_memory, self._parameters, cluster)
 
@@ -283,7 +283,8 @@ class TiledLaunch(CudaLaunch):
         self, function: driver.Function, queue: CudaDevice, call: TileCall, plan: LaunchPlan, stream: Callable[[], int]
     ) -> None:
         chosen = replace(plan, subgroups=call.shape.warps, local_memory=call.shape.local_memory)
-        super().__init__(function, queue, call.flat, call.tiles, chosen, stream)
+        super().__init__(function, queue, call.flat, call.tiles, chosen, stream, cluster=call.cluster,
+                         blocks=call.blocks)
         self._call = call
         self._known: dict[tuple[int, ...], bytes] = {}
 

@@ -10,19 +10,20 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tl_dpnp.language.types import MemrefType
-from tl_dpnp.lowering.product_plans import MatrixMap, TilePlan, TileShape
+from tl_dpnp.lowering.product_plans import PARTS, BlockShape, MatrixMap, TilePlan, TileShape
 from tl_dpnp.runtime.call.arguments import BoundCall, MemrefArgument
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, Scalar
 from tl_dpnp.runtime.cuda import driver_adapter as driver
 from tl_dpnp.runtime.cuda.arrays import MAP_ALIGNMENT, is_aligned
 
-__all__ = ["TileCall", "append_factors", "misfit", "tile_call"]
+__all__ = ["TileCall", "append_factors", "misfit", "tile_call", "units_found"]
 
 #: Bounds of strides (in bytes) and sizes.
 _MOST_STRIDE, _MOST_SIZE = 1 << 40, 1 << 32
 #: Tiles of all products that the kernel counts.
 _MOST_TILES = (1 << 31) - 1
+_LANES = 32
 
 
 class _Matrix(NamedTuple):
@@ -40,11 +41,16 @@ class _Matrix(NamedTuple):
 
 
 class TileCall(NamedTuple):
-    """A call of the tiled form: the arguments of the kernel before the tensor maps, the number of tiles, the maps."""
+    """A call of the tiled form: the arguments of the kernel before the tensor maps, the number of tiles, the maps.
+
+    There are so many thread blocks in clusters of several, where these have something in common.
+    """
 
     shape: TileShape
     flat: FlatArguments
     tiles: int
+    cluster: int
+    blocks: int
     matrices: tuple[_Matrix, ...]
 
     def maps(self, addresses: Sequence[int]) -> bytes:
@@ -69,10 +75,8 @@ def misfit(tiles: TilePlan, binding: Binding, call: BoundCall) -> str | None:
     if not tiles.result.is_batched and call.groups != 1:
         return f"{call.groups} work-groups have one result"
     count = max(shape.tiles(m, n) for shape in tiles.shapes) * call.groups
-    if count > _MOST_TILES:
+    if count * PARTS[-1] > _MOST_TILES:
         return f"{call.groups} products of {m} x {n} have too many tiles"
-    if 0 < tiles.most_depth * count < k:
-        return f"{call.groups} products of {m} x {n} have few tiles with long sums"
     for entry, box in zip((tiles.left, tiles.right, tiles.result), tiles.shapes[0].boxes, strict=True):
         matrix = _matrix(entry, box, binding, call)
         name = f"%{binding.parameters[entry.parameter].name}"
@@ -88,17 +92,33 @@ def misfit(tiles: TilePlan, binding: Binding, call: BoundCall) -> str | None:
     return None
 
 
-def tile_call(tiles: TilePlan, binding: Binding, call: BoundCall, flat: FlatArguments, units: int) -> TileCall:
+def units_found(shape: BlockShape | TileShape, parts: int, function: driver.Function, units: int) -> int:
+    """Return how many of a device's multiprocessors blocks of a shape find, with so many of them in a cluster."""
+    if parts == 1:
+        return units
+    blocks = function.clusters(_LANES * shape.warps, shape.local_memory, parts) * parts
+    # More may have room on one than had when the speed of the shape was measured.
+    return min(units, blocks // shape.resident)
+
+
+def tile_call(
+    tiles: TilePlan, binding: Binding, call: BoundCall, flat: FlatArguments, function: driver.Function, units: int
+) -> TileCall:
     """Return a call for which there is no `misfit`; `flat` are its arguments for the other forms."""
     m, n, k = _product(tiles, call)
-    number = tiles.shape_for(m, n, call.groups, units)
-    shape = tiles.shapes[number]
-    counts = [-(-size // part) for size, part in ((m, shape.rows), (n, shape.columns), (k, tiles.depth))]
-    values: list[Any] = [*map(Int64, (number, *counts, call.groups))]
+    choice = tiles.choice(m, n, k, call.groups, lambda number, cluster: units_found(
+        tiles.shapes[number], cluster, function, units))
+    shape, together = tiles.shapes[choice.shape], choice.together
+    counts = [-(-size // part) for size, part in ((m, shape.rows * together), (n, shape.columns), (k, tiles.depth))]
+    values: list[Any] = [*map(Int64, (choice.shape, *counts, call.groups, together))]
     scalars = append_factors(values, (tiles.alpha, tiles.beta), flat, ctypes.c_float)
     maps = (tiles.left, tiles.right, tiles.result)
     matrices = tuple(_matrix(entry, box, binding, call) for entry, box in zip(maps, shape.boxes, strict=True))
-    return TileCall(shape, FlatArguments(values, (), scalars, ()), shape.tiles(m, n) * call.groups, matrices)
+    clusters = shape.tiles(m, n, together) * call.groups
+    if together > 1:  # they stay
+        clusters = min(clusters, function.clusters(_LANES * shape.warps, shape.local_memory, together))
+    return TileCall(shape, FlatArguments(values, (), scalars, ()), shape.tiles(m, n) * call.groups, choice.cluster,
+                    clusters * choice.cluster, matrices)
 
 
 def append_factors(
