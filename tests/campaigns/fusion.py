@@ -76,6 +76,9 @@ def check(kind: str, case: str) -> Verdict:
             if found and _gives_another_result(path, plain, repeats):
                 labels["results that plain dpnp gives differently each time"] += 1
                 break
+            if found and _rounding_decides(path, one, other, number, repeats):
+                labels["results that the last bits of products and powers decide"] += 1
+                break
             if found:
                 texts = [f"\n{name}: {state[0][1][-1500:]}" for name, state in (("plain", one), ("fused", other))
                          if state[0][0] == "raised"]
@@ -190,6 +193,59 @@ def _gives_another_result(path: Path, states: list[Any], repeats: int) -> bool:
         for _ in range(4)
         for one, other in zip(states, _states(path, lambda function: function, repeats), strict=True)
     )
+
+
+def _rounding_decides(path: Path, plain: Any, fused: Any, number: int, repeats: int) -> bool:
+    """Return whether a state is among those that plain dpnp gives where its products and powers are a bit off.
+
+    What is left of large terms that cancel is, and integers that are cut from floats: dpnp's ``(3 ** 0.5) ** 2`` is a
+    bit above 3, NumPy's and ours a bit below.
+    """
+    from tests.campaigns.snapshots import is_among
+
+    others = []
+    for sign in (1, -1):
+        with _rounded_otherwise(sign):
+            states = list(itertools.islice(_states(path, lambda function: function, repeats), number + 1))
+        others += states[number:]
+    return len(others) == 2 and is_among(fused, plain, others)
+
+
+@contextlib.contextmanager
+def _rounded_otherwise(sign: int) -> Iterator[None]:
+    """Have plain dpnp's products and powers be off to one side by what rounding may take.
+
+    A product may be off by n u |A| |B|, where n is at least 2 here and u half of eps, in whatever order it is added up
+    (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, section 3.5); a power by two units.
+    """
+    import dpnp
+
+    with contextlib.ExitStack() as stack:
+        for name in ("matmul", "power"):
+            stack.enter_context(mock.patch.object(dpnp, name, _off(name, getattr(dpnp, name), sign)))
+        yield
+
+
+def _off(name: str, function: Callable[..., Any], sign: int) -> Callable[..., Any]:
+    """Return a function of dpnp's whose results are off to one side."""
+    import dpnp
+    import numpy as np
+
+    def off(*operands: Any, **keywords: Any) -> Any:
+        values = [np.array(dpnp.asnumpy(operand) if isinstance(operand, dpnp.ndarray) else operand)
+                  for operand in operands]
+        result = function(*operands, **keywords)
+        if result.dtype.kind not in "fc" or keywords.keys() - {"out"}:
+            return result
+        wide = np.longdouble if result.dtype.kind == "f" else np.clongdouble
+        with np.errstate(all="ignore"):
+            exact = getattr(np, name)(*(value.astype(wide) for value in values))
+            size = np.matmul(*map(np.abs, values)) if name == "matmul" else 2 * np.abs(exact)
+            exact += sign * np.finfo(result.dtype).eps * size
+        result[...] = dpnp.asarray(exact.astype(result.dtype))
+        return result
+
+    return off
 
 
 def _states(path: Path, decorator: Callable[[Any], Any], repeats: int) -> Iterator[Any]:

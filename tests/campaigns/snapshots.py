@@ -11,6 +11,7 @@ import ctypes
 import enum
 import functools
 import types
+from collections.abc import Sequence
 from typing import Any
 
 import dpnp
@@ -18,7 +19,7 @@ import numpy as np
 
 from tests.graph.support import memory_of
 
-__all__ = ["Snapshot", "difference"]
+__all__ = ["Snapshot", "difference", "is_among"]
 
 _HIDDEN = ("fused", "random_array")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype, range)
@@ -146,6 +147,35 @@ def difference(plain: Any, fused: Any) -> str:
     else:
         same = plain == fused
     return "" if same else _unequal(plain, fused)
+
+
+def is_among(fused: Any, plain: Any, others: Sequence[Any]) -> bool:
+    """Return whether numbers of a state lie between those of states that rounding makes, or as far beyond; all else in
+    it must be equal."""
+    kind = type(plain)
+    if difference(plain, fused) == "":
+        return True
+    if any(type(state) is not kind for state in (fused, *others)):
+        return False
+    if kind is list or kind is tuple:
+        return {len(plain)} == {len(state) for state in (fused, *others)} and all(
+            is_among(*parts, rest) for *parts, rest in zip(fused, plain, zip(*others, strict=True), strict=True))
+    if kind is np.ndarray or issubclass(kind, np.inexact):
+        states = [np.asarray(state) for state in (fused, plain, *others)]
+        return len({(state.shape, state.dtype) for state in states}) == 1 and all(
+            _is_between(*(part(state) for state in states)) for part in (np.real, np.imag))
+    return False
+
+
+def _is_between(fused: Any, *states: Any) -> bool:
+    """Return whether real numbers lie between others, those of floats also as far beyond as these are apart."""
+    low, high = np.minimum.reduce(states), np.maximum.reduce(states)
+    if fused.dtype.kind not in "f":
+        return bool(np.all((low <= fused) & (fused <= high)))
+    with np.errstate(invalid="ignore"):
+        beyond = high - low
+        near = np.isclose(fused, states[0], rtol=_TOLERANCE, atol=_TOLERANCE, equal_nan=True)
+        return bool(np.all(near | ((low - beyond <= fused) & (fused <= high + beyond))))
 
 
 def _unequal(plain: Any, fused: Any) -> str:

@@ -178,3 +178,30 @@ def test_a_call_that_ends_near_the_limit_of_recursion_is_not_compared(depth: int
     module = types.SimpleNamespace(f=even)
     state = fusion._called(module, (depth,), {}, types.SimpleNamespace(of=list, globals=dict))
     assert fusion._is_without_end(state) == is_without_end
+
+
+_CUT = "a[..., ::2] = ((a ** 0.5) ** 2)[..., 1::2]"
+_CANCELLED = "return dpnp.clip((a * 7561.7) @ (a * 7561.7), -4, 4)"
+
+
+@pytest.mark.parametrize(("line", "dtype"), [(_CUT, "i4"), (_CANCELLED, "f4")])
+@pytest.mark.parametrize("is_wrong", [False, True])
+def test_what_rounding_decides_is_no_difference_and_what_is_wrong_is(
+    line: str, dtype: str, is_wrong: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = f"import dpnp\n\n@fused\ndef f(a):\n    {line}\n\ndef before_0():\n    " \
+             f"return (random_array({43 if dtype == 'i4' else 91}, 3, 4, 4, dtype={dtype!r}),), {{}}\n"
+
+    def wrong(function: Any) -> Any:
+        def changed(a: Any) -> Any:
+            result = function(a)
+            a += 1
+            return result
+
+        return changed
+
+    if is_wrong:
+        monkeypatch.setattr(fusion, "_fusing", lambda functions, case: lambda f: functions.append(f) or wrong(f))
+        monkeypatch.setattr(fusion, "_kept", lambda functions: {})
+    verdict = fusion.check("modules", module)
+    assert bool(verdict.failure) == is_wrong, verdict
