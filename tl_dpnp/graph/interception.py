@@ -214,7 +214,7 @@ class Interceptor:
 
     def let_go(self) -> None:
         """Forget what nobody else holds: the lazy arrays in it would count as results."""
-        count = -1
+        count = -1 if self.changed else 0
         while count != len(self.changed):
             count = len(self.changed)
             self.changed = list({id(owner): owner for owner in self.changed}.values())

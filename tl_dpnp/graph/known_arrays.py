@@ -40,8 +40,7 @@ class KnownArrays:
     def held(self) -> list[tuple[Any, int]]:
         """Return the lazy arrays that somebody else refers to, with how many references there are."""
         lazies = [lazy for _, lazy in self._entries.values()]
-        counts = [count - _OWN for count in references(lazies)]
-        return [(lazy, count) for lazy, count in zip(lazies, counts, strict=True) if count > 0]
+        return [(lazy, count - _OWN) for lazy, count in zip(lazies, references(lazies), strict=True) if count > _OWN]
 
     def forget(self) -> None:
         """Forget all arrays."""

@@ -97,10 +97,12 @@ def kept(trace: Trace) -> list[Any]:
 
 def _counted(trace: Trace) -> list[tuple[Any, int]]:
     """Return the stand-ins that something outside of the trace still refers to, with how many references there are."""
-    numbers = trace.tape.left()
+    arrays, numbers = trace.known.held(), trace.tape.left()
+    if not numbers:
+        return arrays
     of_tape = [type(number) is TracedInteger for number in numbers]  # which the tape holds
     counts = [count - own for count, own in zip(references(numbers), of_tape, strict=True)]
-    return trace.known.held() + [pair for pair in zip(numbers, counts, strict=True) if pair[1] > 0]
+    return arrays + [pair for pair in zip(numbers, counts, strict=True) if pair[1] > 0]
 
 
 def _again(holder: tuple[Any, ...], real: dict[int, Any]) -> tuple[Any, ...]:
