@@ -180,6 +180,21 @@ def test_a_function_that_cannot_be_fused_is_refused():
         fuse(fullgraph=True)(lambda a: dpnp.sort(a, axis=0)).warmup(A)
 
 
+def test_containers_that_occur_twice_and_in_themselves():
+    pair = [A, B]
+    f = fuse(lambda one, other: one[0] @ other[1] if one is other else one[0] + 1)
+    f.warmup(pair, pair)
+    assert dpnp.allclose(f(pair, pair), A @ B)
+    assert dpnp.allclose(f(pair, [A, B]), A + 1)
+    assert dpnp.allclose(f(pair, pair), A @ B)
+    endless = [A]
+    endless.append(endless)
+    g = fuse(lambda values: values[0] @ values[1][0])
+    with pytest.raises(UnsupportedError, match="it is in itself"):
+        g.warmup(endless)
+    assert dpnp.allclose(g(endless), A @ A)
+
+
 def test_what_has_a_plan_is_left_alone():
     f = fuse(lambda a: a @ a)
     for _ in range(3):

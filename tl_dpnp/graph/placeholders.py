@@ -98,19 +98,28 @@ def _fill(memory: Any, array: Any) -> None:
 def placeholders(value: Any, made: dict[int, Any]) -> Any:
     """Return a value with new arrays for arrays and specs, also in lists, tuples and dicts.
 
-    An array that occurs twice is one array twice; `made` has those that were met.
+    An array, list or dict that occurs twice is one twice; `made` has those that were met.
     """
     kind: Any = type(value)
+    if id(value) in made:
+        return made[id(value)]
     if kind is ArraySpec:
         return value.make()
     if kind is dpnp.ndarray or kind is usm_ndarray:
-        if id(value) not in made:
-            made[id(value)] = stand_in(value) if kind is usm_ndarray else dpnp_array_of(stand_in(usm_array_of(value)))
+        made[id(value)] = stand_in(value) if kind is usm_ndarray else dpnp_array_of(stand_in(usm_array_of(value)))
         return made[id(value)]
-    if kind is list or kind is tuple:
-        return kind([placeholders(part, made) for part in value])
+    if kind is list:
+        parts: list[Any] = []
+        made[id(value)] = parts  # known before what is in it, which may be itself
+        parts += [placeholders(part, made) for part in value]
+        return parts
+    if kind is tuple:
+        return tuple([placeholders(part, made) for part in value])
     if kind is dict:
-        return {key: placeholders(part, made) for key, part in value.items()}
+        items: dict[Any, Any] = {}
+        made[id(value)] = items
+        items.update({key: placeholders(part, made) for key, part in value.items()})
+        return items
     if isinstance(value, tuple) and hasattr(value, "_make"):
         return kind._make([placeholders(part, made) for part in value])
     return value
