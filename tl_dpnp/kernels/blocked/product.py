@@ -16,6 +16,7 @@ from llvmlite import ir
 from tl_dpnp.kernels.blocked.copies import Consecutive
 from tl_dpnp.kernels.blocked.epilogue import Epilogue
 from tl_dpnp.kernels.llvm import I32, Intrinsic
+from tl_dpnp.kernels.mma.cluster_shares import own_share
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.kernels.targets.nvvm import asm
 from tl_dpnp.scalars import F32, F64, INDEX
@@ -132,8 +133,7 @@ class BlockedProduct(ABC):
         if not self.has_clusters:
             return ["mov.u32 begin, 0;"]
         return ["mov.u32 parts, %cluster_nctaid.x; mov.u32 rank, %cluster_ctarank;",
-                "mul.lo.u32 begin, steps, rank; div.u32 begin, begin, parts; add.u32 x, rank, 1; "
-                "mul.lo.u32 x, x, steps; div.u32 x, x, parts; sub.u32 steps, x, begin;"]
+                own_share("steps", "begin", "x"), "sub.u32 steps, x, begin;"]
 
     def _position(self) -> list[str]:
         """Find the first row and column of a tile, tm and tn, and its matrix of the batch, tg."""
@@ -190,8 +190,7 @@ class BlockedProduct(ABC):
         others = "{" + ", ".join(f"o{i}" for i in range(width)) + "}"
         lines = [
             f"mov.u32 low, 0; mov.u32 high, {count}; setp.eq.u32 p, parts, 1; @p bra WHOLE;",
-            f"mul.lo.u32 low, rank, {count}; div.u32 low, low, parts; add.u32 high, rank, 1; "
-            f"mul.lo.u32 high, high, {count}; div.u32 high, high, parts;",
+            own_share(count, "low", "high"),
             f"{synchronize} mad.lo.u32 x, thread, 16, base;",
         ]
         for first in range(0, len(self.sums), width):

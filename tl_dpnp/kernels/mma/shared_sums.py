@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tl_dpnp.kernels.mma.cluster_shares import own_share
+
 __all__ = ["SharedSums"]
 
 #: Sums of a thread that are stored together, and their bytes.
@@ -48,9 +50,7 @@ class SharedSums:
     def find_share(self) -> list[str]:
         """Return the text that finds this block's boxes."""
         boxes = len(self.words)
-        return [f"add.u32 share, parts, {boxes - 1}; div.u32 share, share, parts; add.u32 y, rank, 1;",
-                f"mul.lo.u32 low, rank, {boxes}; div.u32 low, low, parts;",
-                f"mul.lo.u32 high, y, {boxes}; div.u32 high, high, parts;"]
+        return [f"add.u32 share, parts, {boxes - 1}; div.u32 share, share, parts;", own_share(boxes, "low", "high")]
 
     def initialize(self, groups: int) -> list[str]:
         """Return the text by which one thread initializes the barriers; there are so many groups in a block."""

@@ -21,6 +21,7 @@ from functools import cached_property
 from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import I32, Intrinsic
+from tl_dpnp.kernels.mma.cluster_shares import own_share
 from tl_dpnp.kernels.mma.rows import ELEMENTS, MmaRow
 from tl_dpnp.kernels.mma.shared_sums import SharedSums
 from tl_dpnp.kernels.mma.warpgroup import SWIZZLE, Panel, WarpgroupRow
@@ -263,8 +264,7 @@ class TileProduct(ABC):
             "cvt.u32.u64 together, $4; setp.gt.u32 paired, together, 1; div.u32 parts, parts, together;",
             "rem.u32 member, rank, together; div.u32 rank, rank, together; xor.b32 peer, member, 1;",
             "setp.gt.u32 shared, parts, 1;",
-            "add.u32 y, rank, 1; mul.lo.u32 begin, steps, rank; div.u32 begin, begin, parts;",
-            "mul.lo.u32 x, steps, y; div.u32 x, x, parts; sub.u32 steps, x, begin;", *self._shared_sums.find_share(),
+            own_share("steps", "begin", "x"), "sub.u32 steps, x, begin;", *self._shared_sums.find_share(),
         ]
 
     def _position(self, x: str = "") -> list[str]:

@@ -114,19 +114,18 @@ def find_tiling(
     if found.multiplications is not None and found.multiplications < least:
         return None
     kind = WarpgroupTiles if device.warpgroup_products else WarpTiles
-    products = [
+    products = {
         kind("tf32" if rounded else names[1], names[2], rows, columns, not gemm.transposes[1], gemm.transposes[0],
              (b.is_batched, a.is_batched, c.is_batched), alpha != 1.0 or isinstance(alpha, int),
-             beta != 0.0 or isinstance(beta, int), min(device.local_memory, unit.room(resident)))
+             beta != 0.0 or isinstance(beta, int), min(device.local_memory, unit.room(resident))): resident
         for rows, columns, resident in _TILES
-    ]
+    }
     fitting = tuple(product for product in products if product.stages >= _LEAST_STAGES)
     if not fitting:
         return None
-    resident = {(rows, columns): blocks for rows, columns, blocks in _TILES}
     shapes = tuple(
         TileShape(product.rows, product.columns, product.boxes, product.warps, product.used_memory,
-                  resident[product.rows, product.columns], tuple(filter(product.has_room_for, PARTS)),
+                  products[product], tuple(filter(product.has_room_for, PARTS)),
                   product.together, unit.tiled.time(product.rows, product.columns))
         for product in fitting)
     left, right = (MatrixMap(operand.parameter, operand.is_batched, rounded) for operand in (b, a))
