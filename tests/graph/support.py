@@ -85,5 +85,5 @@ def short_calls_after(calls: int) -> Iterator[None]:
     from tl_dpnp.runtime.sycl import host_calls
 
     with known_after(calls), mock.patch.object(host_calls, "CALLS_BEFORE", 1), \
-            mock.patch.object(host_calls, "NUMBERS", replace(host_calls.NUMBERS, longest=1e3)):
+            mock.patch.object(host_calls, "NUMBERS", replace(host_calls.NUMBERS, longest=1e3, longest_step=1e3)):
         yield

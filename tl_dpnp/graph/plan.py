@@ -11,16 +11,20 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tl_dpnp.graph.traced_scalars import ScalarTape
 from tl_dpnp.runtime.platforms import Launch
 from tl_dpnp.runtime.sycl.dpctl_adapter import address_of, element_offset
+from tl_dpnp.runtime.sycl.host_calls import ShortCalls
 from tl_dpnp.runtime.sycl.memory_pool import MemoryPool
 from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 from tl_dpnp.runtime.watching import door
+
+if TYPE_CHECKING:
+    from tl_dpnp.graph.short_steps import ShortStep
 
 __all__ = [
     "POOL", "AllocateStep", "Allocation", "Call", "CallStep", "KernelStep", "Make", "Place", "Plan", "Registers",
@@ -29,6 +33,9 @@ __all__ = [
 
 #: Memory for the results of plans.
 POOL = MemoryPool()
+#: Calls of a step as machine code of its kernel alone before more of it becomes machine code: plans whose calls are run
+#: as a whole have few.
+CALLS_OF_A_STEP = 4
 
 
 @dataclass(frozen=True)
@@ -95,14 +102,38 @@ class KernelStep:
     queue: Any
     fixed: tuple[float, ...] = ()
     report: Any = None
+    #: What runs the step in the place of `launched`, if there is something.
+    short: ShortStep | None = field(default=None, init=False, repr=False, compare=False)
+    _calls_before: int = field(default=CALLS_OF_A_STEP, init=False, repr=False, compare=False)
 
     def run(self, registers: Registers, scalars: Sequence[float]) -> None:
         """Allocate the results and run the kernel."""
+        if self.short is not None:
+            self.short.run(registers, scalars)
+            return
+        self.launched(registers, scalars)
+        if self._calls_before:
+            self._hasten(registers, scalars)
+
+    def launched(self, registers: Registers, scalars: Sequence[float]) -> None:
+        """Allocate the results and launch the kernel."""
         for result in self.allocations:
             registers[result.slot] = result.made(self.queue)
         addresses = [address_of(registers[slot]) + offset for slot, offset in self.operands]
         values = [*self.fixed, *[round(scalars[i]) for i, round in self.scalars]] if self.scalars else self.fixed
         self.launch.run(values, addresses)
+
+    def _hasten(self, registers: Registers, scalars: Sequence[float]) -> None:
+        """After some calls of a short kernel, find what runs the step as a whole."""
+        calls: ShortCalls | None = getattr(self.launch, "short", None)
+        if calls is None or calls.problem is not None or not self.allocations:
+            self._calls_before = 0
+        elif calls.function is not None:
+            self._calls_before -= 1
+            if not self._calls_before and calls.are_worth_results:
+                from tl_dpnp.graph.short_steps import short_step  # brings LLVM
+
+                self.short = short_step(self, calls, registers, scalars)
 
 
 @dataclass

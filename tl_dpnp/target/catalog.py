@@ -65,7 +65,8 @@ AMX = AmxNumbers(
 #: longest: on two cores of an EPYC of the class Zen 5, 36 of 38 programs that take 0.1 to 1.4 ms on one thread took
 #: longer by OpenCL, 1.13 times as long in the median, 1.45 at most; from 1.5 ms on the two are equal.
 SHORT_CALLS = ShortCallNumbers(
-    longest=1e-3, worth_help=8e-6, worth_releasing=20_000, worth_sharing=5_000, worth_waking=20_000, least_work=1_000)
+    longest=1e-3, longest_step=5e-5, worth_help=8e-6, worth_releasing=20_000, worth_sharing=5_000, worth_waking=20_000,
+    least_work=1_000)
 
 #: The sizes of matrices were measured with one batch element on a CPU with 2 cores, f32 and f64.  Square matrices of
 #: 256 to 2048: kernels are 1.4 to 5 times as fast up to 8 MiB, equal at 9 MiB, and half as fast at 16 MiB and above.

@@ -90,11 +90,15 @@ class ShortCallNumbers:
     are woken from `worth_waking` on; for a shorter one they are if it soon follows another, and help with the next.
     Each thread gets at most so many `items`, so that the load can be balanced, of at least `least_work` nanoseconds.
 
+    A step of a plan keeps arrays for its results, which are then made without Python, if its kernel takes up to
+    `longest_step` seconds by OpenCL.
+
     Where other programs want the cores, sharing may lose the time of `calls_to_lose` calls, and `calls_after_loss` are
     not shared then.
     """
 
     longest: float
+    longest_step: float
     worth_help: float
     worth_releasing: int
     worth_sharing: int

@@ -62,7 +62,8 @@ class HostRecord(Record):
 
     A call may make `result_count` arrays, one for each `Result` at `results`, after which there are `operand_count`
     entries of `Operand` at `operands`; no two arguments may be the same array then, either.  It returns the first
-    `returned` of the arrays in a tuple, the first alone if that is `BY_ITSELF`.  They are of dpnp's `array_class`.  A
+    `returned` of the arrays in a tuple, the first alone if that is `BY_ITSELF`.  They are of dpnp's `array_class`, or
+    of dpctl if that is 0.  A
     call is refused where an array is missing, which sets `misses`; others are counted in the word at `calls`.  Each of
     `place_count` entries of `Place` at `places` has to hold before.
     """

@@ -115,6 +115,11 @@ class ShortCalls:
             self._function_of_call = self._made.of_arguments(binding, launch, arguments)
         return self._function_of_call
 
+    @property
+    def are_worth_results(self) -> bool:
+        """Whether to make results takes long beside the kernel, so that arrays are kept for them."""
+        return self._shortest <= NUMBERS.longest_step
+
     def function_with_results(self, launch: Any, call: CallWithResults, pool: MemoryPool) -> ResultFunction | None:
         """Return a function for calls of a launch that make their results in memory of a pool; None without any."""
         made = self._made

@@ -21,6 +21,7 @@ from tl_dpnp.runtime.sycl.host_records import argument_types, describe_fully, la
 from tl_dpnp.runtime.sycl.memory_pool import MemoryPool
 from tl_dpnp.runtime.sycl.result_arrays import NewArray, ResultArrays, counts_are_known
 from tl_dpnp.runtime.sycl.result_code import BY_ITSELF, Operand, Place, Result
+from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 from tl_dpnp.scalars import F32, F64, ScalarType
 
 __all__ = ["CallWithResults", "ResultFunction", "result_function"]
@@ -33,8 +34,8 @@ class CallWithResults:
     `arguments` are those of one call, whose looks all calls have.  `operands` has, for each array of the kernel, its
     position among the arguments and the results after them, and how many bytes behind its first element it begins.
     `scalars` has the kernel's: a number, or whether it is an argument and the position of that.  Of the `results`, the
-    first `returned` are returned in a tuple, the first by itself if that is None.  The call depends on what is `fixed`,
-    and is counted in `calls`.
+    first `returned` are returned in a tuple, the first by itself if that is None, as arrays of dpnp if they `are_dpnp`,
+    else of dpctl.  The call depends on what is `fixed`, and is counted in `calls`.
     """
 
     arguments: tuple[Any, ...]
@@ -44,6 +45,7 @@ class CallWithResults:
     returned: int | None
     fixed: tuple[Fixed, ...]
     calls: ctypes.c_int64
+    are_dpnp: bool = True
 
 
 @dataclass(frozen=True)
@@ -99,8 +101,8 @@ def result_function(
         launch, code, longest, parameters, (), keep, fixed=fixed, more_values=len(parameters) + len(arrays),
         results=ctypes.addressof(results), result_count=len(arrays), operands=ctypes.addressof(entries),
         operand_count=len(entries), returned=BY_ITSELF if call.returned is None else call.returned,
-        array_class=id(sys.modules["dpnp"].ndarray), places=ctypes.addressof(places), place_count=len(places),
-        calls=ctypes.addressof(call.calls),
+        array_class=id(sys.modules["dpnp"].ndarray) if call.are_dpnp else 0, places=ctypes.addressof(places),
+        place_count=len(places), calls=ctypes.addressof(call.calls),
     )
     return ResultFunction(run, arrays, record)
 
@@ -113,7 +115,7 @@ def _parameters(call: CallWithResults, launch: Any, size: int, keep: list[Any]) 
                for scalar in launch.flat.scalars if call.scalars[scalar.position][0]}
     for position, (argument, entry) in enumerate(zip(call.arguments, parameters, strict=True)):
         entry.place = size + 8 * position
-        if is_plain_dpnp_array(argument):
+        if is_plain_dpnp_array(argument) or type(argument) is usm_ndarray:
             if not describe_fully(entry, argument, launch.queue, keep):
                 return None
         elif position not in scalars:

@@ -203,10 +203,22 @@ class ResultEmitter:
         self.emitter.store(index(0), self._value, index(0))
 
     def _array(self, number: ir.Value) -> ir.Value:
-        """Return a new array of dpnp that holds a result; 0 if there is no memory for it."""
+        """Return a result, in a new array of dpnp if that is wanted; 0 if there is no memory for it."""
         emitter, builder = self.emitter, self.builder
-        array = emitter.python("PyType_GenericNew", emitter.field("array_class"), index(0), index(0))
         held = emitter.load(emitter.held, builder.add(emitter.count, number))
+        kind = emitter.field("array_class")
+        with builder.if_else(builder.icmp_signed("!=", kind, index(0))) as (then, otherwise):
+            with then:
+                self._hold_in_dpnp(kind, held)
+            with otherwise:
+                emitter.python("Py_IncRef", held)
+                emitter.store(held, self._new, index(0))
+        return emitter.load(self._new, index(0))
+
+    def _hold_in_dpnp(self, kind: ir.Value, held: ir.Value) -> None:
+        """Make a new array of dpnp's class that holds one of dpctl."""
+        emitter, builder = self.emitter, self.builder
+        array = emitter.python("PyType_GenericNew", kind, index(0), index(0))
         emitter.store(array, self._new, index(0))
 
         def fill() -> None:
@@ -219,4 +231,3 @@ class ResultEmitter:
             if_then(builder, builder.icmp_signed("!=", failed, ir.Constant(I32, 0)), let_go)
 
         if_then(builder, builder.icmp_signed("!=", array, index(0)), fill)
-        return emitter.load(self._new, index(0))
