@@ -29,7 +29,7 @@ from tl_dpnp.graph.plan import Call, Make
 from tl_dpnp.graph.plan_store import MOST_KEYS, PlanStore
 from tl_dpnp.graph.purity import dpnp_name
 from tl_dpnp.graph.recent import RecentCalls
-from tl_dpnp.graph.release import kept, release, restored
+from tl_dpnp.graph.release import is_kept, release, restored
 from tl_dpnp.graph.repeated import RepeatedTrace
 from tl_dpnp.graph.results import result_of
 from tl_dpnp.graph.retraces import CallKind, Origin, ParameterNames, array_names
@@ -83,7 +83,7 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
         self._plans = PlanStore()
         self._recent = RecentCalls()
         self._again: OrderedDict[Any, TraceCache] = OrderedDict()
-        self._interceptors: list[Interceptor] = []
+        self._ended: list[RepeatedTrace] = []
         self._history = History(self.name)
         self._lock = threading.RLock()
         check_setting()
@@ -191,7 +191,7 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
             self._plans = PlanStore()
             self._recent.clear()
             self._again = OrderedDict()
-            self._interceptors = []
+            self._ended = []
             self._history = History(self.name)
             self._varying = Varying(self.dynamic)
 
@@ -229,7 +229,8 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
             return self._in_dpnp(arguments, keywords, rehearsal)
         check_setting()
         trace = Trace(name=self.name)
-        self._begin(trace, rehearsal)
+        self._prepare(trace, rehearsal)
+        history.traces += 1
         for original, facts in zip(key.originals, key.facts, strict=True):
             trace.argument(original, facts)
         history.rehearsals += rehearsal
@@ -270,9 +271,13 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
         """Trace a call of which it is known what the function does, and return its result."""
         if cache.grows and not self._may_compile(tuple(key.parts)):
             return self._in_dpnp(arguments, keywords, False)[0]
-        trace = RepeatedTrace(cache, self.name, key)
-        self._begin(trace, False)
-        trace.interceptor = self._interceptor(trace)
+        self._history.traces += 1
+        try:
+            trace = self._ended.pop()  # one that no other thread uses
+        except IndexError:
+            trace = RepeatedTrace(self.name)
+            self._prepare(trace, False)
+        trace.begin(cache, key)
         raw = self._record(trace, None, arguments, keywords)
         cache.grows = trace.compilations > 0
         cache.traces += 1
@@ -282,16 +287,19 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
                 self._history.traced(tuple(key.parts), trace, None, None, None)
         if trace.breaks:
             self._history.report(trace.breaks, self._is_strict, self.on_break == "warn")
-        if kept(trace):  # stand-ins, in the result or elsewhere
+        if is_kept(trace):  # stand-ins, in the result or elsewhere
             value = restored(trace, raw)
             del raw
             _finish(trace, None, False)
+            again = RepeatedTrace(self.name, trace.interceptor)
+            self._prepare(again, False)
+            self._ended.append(again)
         else:
             value = raw
             trace.known.forget()
             trace.settle_all()
-            trace.tape.let_go()
-        self._interceptors.append(trace.interceptor)
+            trace.forget()
+            self._ended.append(trace)
         if cache.traces <= CALLS_BEFORE and not keywords and not self._plans.of(key):
             self._recent.note(key, cache, arguments, cache.traces)
         return value
@@ -302,11 +310,10 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
         return history.compilations < self.recompile_limit or (
             self.dynamic is not False and history.is_served(parts))
 
-    def _begin(self, trace: Trace, rehearsal: bool) -> None:
-        """Prepare a trace of a call."""
+    def _prepare(self, trace: Trace, rehearsal: bool) -> None:
+        """Prepare a trace of calls."""
         trace.refuse = self._refusing(rehearsal)
         trace.varying = self._varying
-        self._history.traces += 1
 
     def _specialized(
         self, trace: Trace, observer: Observer, key: CallKey, kind: CallKind, raw: Any
@@ -358,23 +365,14 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
             for specialization in self._plans.of(key)
         )
 
-    def _interceptor(self, trace: Trace) -> Interceptor:
-        """Return hooks that no other thread uses."""
-        try:
-            found = self._interceptors.pop()
-        except IndexError:
-            return Interceptor(trace)
-        found.begin(trace)
-        return found
-
     def _record(
         self, trace: Trace, observer: Observer | None, arguments: Sequence[Any], keywords: dict[str, Any]
     ) -> Any:
         with trace:
             if observer is None:
                 assert isinstance(trace, RepeatedTrace)
-                given = [trace.stand_in(value) for value in arguments]
-                named = {name: trace.stand_in(value) for name, value in keywords.items()}
+                given = trace.stand_ins(arguments)
+                named = dict(zip(keywords, trace.stand_ins(keywords.values()), strict=True)) if keywords else {}
             else:
                 observer.fused(self.function)
                 given = [observer.cover(a, observer.guards.argument(i)) for i, a in enumerate(arguments)]
@@ -392,6 +390,7 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
                 if observer is not None:
                     observer.forget()
                 release(trace, [error, *changed])
+                trace.let_go()
                 raise
             given.clear()
             named.clear()
@@ -462,7 +461,7 @@ def _finish(trace: Trace, observer: Observer | None, has_plan: bool) -> None:
         if observer is not None:
             observer.forget()
         release(trace, changed)
-    trace.tape.let_go()
+    trace.let_go()
 
 
 def _unpickled(

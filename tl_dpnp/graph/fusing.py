@@ -57,6 +57,7 @@ class fusing:  # noqa: N801  # a function to its users, like contextlib's
         try:
             self._trace.finish()  # after an error too: dpnp would have done what comes before it
         finally:
+            self._trace.let_go()
             self._trace.__exit__(*exception)
 
     @property

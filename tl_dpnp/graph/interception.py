@@ -22,13 +22,12 @@ from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.namespace import RECORDED_OPERATORS, REFLECTED_OPERATORS, recorded_version
 from tl_dpnp.graph.purity import CHANGING_METHODS, OF_FRAMES, PURE_TYPES, is_pure_function, is_user_code
 from tl_dpnp.graph.replacing import replacing
-from tl_dpnp.graph.rewriting import HOOKS, hook_cells, rewritten
-from tl_dpnp.graph.trace import Trace, active_trace
+from tl_dpnp.graph.rewriting import HOOKS, NAME, hook_cells, rewritten
+from tl_dpnp.graph.trace import Trace, this_thread
 from tl_dpnp.graph.traced_scalars import OPERANDS, TRACED, TRACED_KINDS, plain
 
 __all__ = [
-    "Interceptor", "OPERATORS", "called_by", "called_method", "hashable", "makers",
-    "stood_for",
+    "Interceptor", "OPERATORS", "PlainHooks", "called_by", "called_method", "hashable", "makers", "stood_for",
 ]
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -39,24 +38,53 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "in": lambda a, b: a in b,
     "not_in": lambda a, b: a not in b,
 }
-def _change(place: Any, name: str, value: Any) -> None:
-    assign, owner, key, old = place
-    assign(OPERATORS[name](old, value), owner, key)
 
 
-#: Hooks that do what the code itself would do.
-PLAIN_HOOKS: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys("name call iterate mapping operand shown hashed target".split(), lambda value, *_: value),
-    "attribute": getattr,
-    "item": operator.getitem,
-    "binary": lambda name, one, other: OPERATORS[name](one, other),
-    "set_attribute": lambda value, owner, name: setattr(owner, name, value),
-    "set_item": lambda value, owner, key: operator.setitem(owner, key, value),
-    "attribute_place": lambda owner, name: (PLAIN_HOOKS["set_attribute"], owner, name, getattr(owner, name)),
-    "item_place": lambda owner, key: (PLAIN_HOOKS["set_item"], owner, key, owner[key]),
-    "change": _change,
-    "slice": slice,
-}
+class PlainHooks:
+    """Hooks that do what the code itself would do."""
+
+    attribute = method = getattr
+    item, slice = operator.getitem, slice
+
+    @staticmethod
+    def name(value: Any, *_: Any) -> Any:
+        """Return what is given, as most of these do."""
+        return value
+
+    call = iterate = mapping = operand = shown = hashed = target = name
+
+    @staticmethod
+    def binary(name: str, one: Any, other: Any) -> Any:
+        """Return the result of an operator."""
+        return OPERATORS[name](one, other)
+
+    @staticmethod
+    def set_attribute(value: Any, owner: Any, name: str) -> None:
+        """Assign to an attribute."""
+        setattr(owner, name, value)
+
+    @staticmethod
+    def set_item(value: Any, owner: Any, key: Any) -> None:
+        """Assign to an element."""
+        owner[key] = value
+
+    @staticmethod
+    def attribute_place(owner: Any, name: str) -> Any:
+        """See `Interceptor`."""
+        return PlainHooks.set_attribute, owner, name, getattr(owner, name)
+
+    @staticmethod
+    def item_place(owner: Any, key: Any) -> Any:
+        """See `Interceptor`."""
+        return PlainHooks.set_item, owner, key, owner[key]
+
+    @staticmethod
+    def change(place: Any, name: str, value: Any) -> None:
+        """Change an attribute or element by an operator."""
+        assign, owner, key, old = place
+        assign(OPERATORS[name](old, value), owner, key)
+
+
 #: Standard modules that only rearrange what they are given: arrays among it stay lazy.
 _REARRANGING = frozenset("dataclasses copy functools operator itertools collections typing contextlib enum".split())
 _HIGHER_ORDER = (map, filter)
@@ -96,37 +124,32 @@ class Interceptor:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self._copies: dict[int, tuple[Any, Any, Callable[..., Any]]] = {}
-        self._cells = {name: types.CellType(getattr(self, name)) for name in HOOKS}
-        self._plain = [(cell, PLAIN_HOOKS[name]) for name, cell in self._cells.items()]
-        self._hooks: list[tuple[types.CellType, Any]] = []
+        self._hooks, self._name = types.CellType(self), types.CellType(self.name)
+        self._cells = {HOOKS: self._hooks, NAME: self._name}
         #: What the function has changed: where stand-ins that it has kept are looked for first.
         self.changed: list[Any] = []
 
     def hooks(self, function: types.FunctionType) -> dict[str, types.CellType]:
-        """Return the hooks for the code of a function, in the cells that it finds them in."""
+        """Return the cells that the code of a function finds the hooks in, by the names of its variables."""
         return self._cells
 
     def begin(self, trace: Trace) -> None:
-        """Be the hooks of another trace."""
+        """Be the hooks of a trace from now on."""
         self.trace = trace
         if len(self._copies) > _MOST_COPIES:  # of functions that each call makes anew, with all that they hold
             self._copies.clear()
-        # Only hooks that are used again refer to themselves: others are gone with their trace.
-        self._hooks = self._hooks or [(cell, getattr(self, name)) for name, cell in self._cells.items()]
-        for cell, hook in self._hooks:
-            cell.cell_contents = hook
+        self._hooks.cell_contents, self._name.cell_contents = self, self.name
 
     def end(self) -> None:
         """Let functions and generators that outlive the trace run as they are."""
         self.changed = []
-        for cell, hook in self._plain:
-            cell.cell_contents = hook
+        self._hooks.cell_contents, self._name.cell_contents = PlainHooks, PlainHooks.name
 
     def is_own(self, function: types.FunctionType) -> bool:
         """Return whether a function is a part of this package, or was defined by one that runs with these hooks."""
         cells = hook_cells(function)
         if cells:
-            return any(cell is own for cell in cells for own in self._cells.values())
+            return any(cell is self._hooks or cell is self._name for cell in cells)
         return (function.__globals__.get("__name__") or "").startswith("tl_dpnp.")
 
     # --- what rewritten code reads -----------------------------------------------------------------------------------
@@ -141,6 +164,11 @@ class Interceptor:
             owner = self.trace.capture(owner)
         value = dpnp.ndarray if name == "__class__" and type(owner) is LazyArray else getattr(owner, name)
         return self.trace.capture(value) if type(value) is dpnp.ndarray else value
+
+    def method(self, owner: Any, name: str) -> Any:
+        """Return what is called for an attribute."""
+        is_direct = type(owner) is types.ModuleType  # most calls are of functions in modules
+        return self.call(getattr(owner, name) if is_direct else self.attribute(owner, name))
 
     def item(self, owner: Any, key: Any) -> Any:
         """Return what stands for an element."""
@@ -171,7 +199,7 @@ class Interceptor:
         """Return the result of an operator."""
         if type(one) is LazyArray or (type(one) is float and type(other) is LazyArray):
             recorded = (RECORDED_OPERATORS if type(one) is LazyArray else REFLECTED_OPERATORS).get(name)
-            if recorded is not None and active_trace() is self.trace:
+            if recorded is not None and this_thread.trace is self.trace:
                 known = self.trace.repeat(recorded, (one, other))
                 if known is not None:
                     return known
@@ -441,14 +469,12 @@ class Interceptor:
 
     def foreign(self, function: Any) -> Callable[..., Any]:
         """Return what is called for code that is not followed: it may read and change every array."""
-        return functools.partial(self._foreign, function)
+        rearranges = (getattr(function, "__module__", None) or "").partition(".")[0] in _REARRANGING
+        is_user = isinstance(function, types.FunctionType) and is_user_code(function)
+        return functools.partial(self._foreign, function, rearranges, is_user and not rearranges)
 
-    def _foreign(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
-        module = (getattr(function, "__module__", None) or "").partition(".")[0]
-        if module in _REARRANGING or (
-            not (isinstance(function, types.FunctionType) and is_user_code(function))
-            and all(map(_is_data, (*arguments, *keywords.values())))
-        ):
+    def _foreign(self, function: Any, rearranges: bool, is_user: bool, /, *arguments: Any, **keywords: Any) -> Any:
+        if rearranges or (not is_user and all(map(_is_data, (*arguments, *keywords.values())))):
             return function(*arguments, **keywords)
         with self.trace.outside():
             return function(*map(plain, arguments), **{name: plain(value) for name, value in keywords.items()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sys import getrefcount
 from typing import Any
 
 from tl_dpnp.graph.held import HOLDS, references
@@ -10,6 +11,9 @@ __all__ = ["KnownArrays"]
 
 #: References to a lazy array that its trace alone knows: that of the entry, and those of the trace.
 _OWN = 1 + HOLDS
+_PAIR = None, object()
+#: The count of a lazy array that nobody else refers to, taken from its entry.
+_UNHELD = getrefcount(_PAIR[1]) + HOLDS
 
 
 class KnownArrays:
@@ -41,6 +45,13 @@ class KnownArrays:
         """Return the lazy arrays that somebody else refers to, with how many references there are."""
         lazies = [lazy for _, lazy in self._entries.values()]
         return [(lazy, count - _OWN) for lazy, count in zip(lazies, references(lazies), strict=True) if count > _OWN]
+
+    def are_held(self) -> bool:
+        """Return whether somebody else refers to one of the lazy arrays."""
+        for entry in self._entries.values():  # noqa: SIM110  # an expression takes three times as long
+            if getrefcount(entry[1]) > _UNHELD:
+                return True
+        return False
 
     def forget(self) -> None:
         """Forget all arrays."""

@@ -75,7 +75,9 @@ class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
     def shape(self, shape: Any) -> None:
         trace = self._trace
         trace.note("shape of an array", "it is set in place", "use reshape", again=True)
-        array = dpnp_array_of(trace.escape(self))
+        usm = trace.escape(self)
+        array = dpnp_array_of(usm)
+        trace.renew_register(usm)  # other arrays on the same memory keep their shape
         array.shape = shape
         self._node = trace.argument(array)._node
 

@@ -20,7 +20,7 @@ from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.operations import RECORDERS
 from tl_dpnp.graph.purity import dpnp_name
-from tl_dpnp.graph.trace import Trace, active_trace
+from tl_dpnp.graph.trace import Trace, active_trace, this_thread
 from tl_dpnp.runtime.sycl.dpnp_adapter import reverses_floor_division
 
 __all__ = [
@@ -144,7 +144,7 @@ def recording(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the recording version of a dpnp function."""
 
     def recorded(*arguments: Any, **keywords: Any) -> Any:
-        if keywords or (trace := active_trace()) is None:
+        if keywords or (trace := this_thread.trace) is None:
             return dispatch(name, function, arguments, keywords)
         known = trace.repeat(name, arguments)
         return _dispatch(trace, name, function, arguments, keywords) if known is None else known

@@ -24,8 +24,8 @@ from tl_dpnp.graph.containers import ContainerReader, is_lazy_iterable, is_named
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.interception import (
     OPERATORS,
-    PLAIN_HOOKS,
     Interceptor,
+    PlainHooks,
     called_by,
     called_method,
     hashable,
@@ -44,7 +44,7 @@ from tl_dpnp.graph.purity import (
     trusted,
 )
 from tl_dpnp.graph.reading import CONTAINERS, is_plain
-from tl_dpnp.graph.rewriting import hook_cells, obstacle, rewritten
+from tl_dpnp.graph.rewriting import NAME, hook_cells, obstacle, rewritten
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import (
     NUMPY_KINDS,
@@ -85,13 +85,13 @@ class Observer(ComparisonWatcher):
 
         cell = types.CellType(name)
         self._names.append(cell)
-        return {**super().hooks(function), "name": cell}
+        return {**super().hooks(function), NAME: cell}
 
     def end(self) -> None:
         """Let functions and generators that outlive the trace run as they are."""
         super().end()
         for cell in self._names:
-            cell.cell_contents = PLAIN_HOOKS["name"]
+            cell.cell_contents = PlainHooks.name
 
     def is_own(self, function: types.FunctionType) -> bool:
         """Return whether a function is a part of this package, or was defined by one that runs with these hooks."""
@@ -558,9 +558,10 @@ class Observer(ComparisonWatcher):
             self.effect(what, _ANYTHING)
         return super().foreign(function)
 
-    def _foreign(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
+    def _foreign(self, function: Any, rearranges: bool, is_user: bool, /, *arguments: Any, **keywords: Any) -> Any:
         fix = self.trace.tape.fix
-        return super()._foreign(function, *map(fix, arguments), **{name: fix(v) for name, v in keywords.items()})
+        fixed = {name: fix(value) for name, value in keywords.items()}
+        return super()._foreign(function, rearranges, is_user, *map(fix, arguments), **fixed)
 
 
 #: Why a function that is not followed is called anew each time.

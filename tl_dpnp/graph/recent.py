@@ -19,7 +19,7 @@ from tl_dpnp.graph.specialization import Specialization
 from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.traced_scalars import TRACED_KINDS
 from tl_dpnp.graph.unpacking import Unpack, unpacking
-from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
+from tl_dpnp.runtime.sycl.dpnp_adapter import usm_arrays_of
 from tl_dpnp.runtime.sycl.host_calls import CALLS_BEFORE
 
 if TYPE_CHECKING:
@@ -55,10 +55,10 @@ class RecentCall:
     def key(self, values: tuple[Any, ...]) -> CallKey:
         """Return the key of a call with such arrays and numbers."""
         if not self.scalars:
-            return CallKey.like(self.parts, self.facts, [*map(usm_array_of, values)], [*values], [])
+            return CallKey.like(self.parts, self.facts, usm_arrays_of(values), [*values], [])
         originals = [values[position] for position in self.arrays]
         scalars = [values[position] for position in self.scalars]
-        return CallKey.like(self.parts, self.facts, [*map(usm_array_of, originals)], originals, scalars)
+        return CallKey.like(self.parts, self.facts, usm_arrays_of(originals), originals, scalars)
 
 
 class RecentCalls:

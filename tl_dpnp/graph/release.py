@@ -19,7 +19,7 @@ from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TRACED, TracedInteger, plain
 
-__all__ = ["kept", "release", "restored"]
+__all__ = ["is_kept", "release", "restored"]
 
 #: How often holders of holders are looked for: a tuple in a tuple is made anew with what holds it.
 _ROUNDS = 8
@@ -27,7 +27,7 @@ _ROUNDS = 8
 
 def restored(trace: Trace, value: Any) -> Any:
     """Return a result with the caller's own arrays and plain numbers for what stands for them."""
-    if not kept(trace):
+    if not is_kept(trace):
         return value
     own = trace.known.by_lazy()
     seen: set[int] = set()
@@ -88,6 +88,11 @@ def release(trace: Trace, roots: Sequence[Any] = ()) -> None:
             counts = [count - 1 for count in references(found)]  # they are among those found near
             near = near_holders_of([*zip(found, counts, strict=True)], roots)
         held = found
+
+
+def is_kept(trace: Trace) -> bool:
+    """Return whether something outside of the trace still refers to a stand-in."""
+    return trace.known.are_held() or (trace.tape.has_traced and bool(kept(trace)))
 
 
 def kept(trace: Trace) -> list[Any]:

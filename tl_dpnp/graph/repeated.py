@@ -2,47 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import dpnp
 
 from tl_dpnp.graph.functions import TAKE_NUMBERS
+from tl_dpnp.graph.interception import Interceptor
 from tl_dpnp.graph.keys import CallKey
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.nodes import Array
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.trace_cache import TraceCache
-from tl_dpnp.graph.traced_scalars import TracedFloat
+from tl_dpnp.graph.traced_scalars import ScalarTape, TracedFloat
 
 __all__ = ["RepeatedTrace"]
 
 
 class RepeatedTrace(Trace):
-    """The recording of a call with a key, into the cache that belongs to the key."""
+    """The recording of a call with a key, into the cache that belongs to the key; and then of another call.
+
+    Once it has ended and nothing refers to what it has made, it is as it was before, and may begin again.
+    """
 
     observed = False
+    interceptor: Interceptor
 
-    def __init__(self, cache: TraceCache, name: str, key: CallKey) -> None:
-        super().__init__(cache, name)
+    def __init__(self, name: str, interceptor: Interceptor | None = None) -> None:
+        super().__init__(name=name)
+        self.interceptor = interceptor or Interceptor(self)
+
+    def begin(self, cache: TraceCache, key: CallKey) -> None:
+        """Begin the recording of a call."""
+        self.cache, self.ended = cache, False
+        self.interceptor.begin(self)
         if cache.arguments is None:
             lazies = [self.argument(array, facts) for array, facts in zip(key.originals, key.facts, strict=True)]
-            cache.arguments = [(lazy._node, lazy._usm_type, lazy._queue) for lazy in lazies]
+            first: dict[int, tuple[int, Any]] = {}
+            for place, lazy in enumerate(lazies):
+                first.setdefault(id(lazy), (place, lazy))
+            cache.arguments = [(place, lazy._node, lazy._usm_type, lazy._queue) for place, lazy in first.values()]
             return
-        known = self.known
-        for array, usm, (node, usm_type, queue) in zip(key.originals, key.arrays, cache.arguments, strict=True):
-            if known.lazy_of(array) is None:
-                self.registers.append(usm)
-                lazy = LazyArray(self, node, usm_type, queue, object())
-                self._lazies.add(lazy)
-                known.add(array, lazy)
+        registers, arrays, originals = self.registers, key.arrays, key.originals
+        hold, know = self._lazies.add, self.known.add
+        for place, node, usm_type, queue in cache.arguments:
+            registers.append(arrays[place])
+            lazy = LazyArray(self, node, usm_type, queue, object())
+            hold(lazy)
+            know(originals[place], lazy)
 
-    def stand_in(self, value: Any) -> Any:
-        """Return what stands for an argument of the call: kernels are given the integers."""
-        kind = type(value)
-        if kind is dpnp.ndarray:
-            return self.known.lazy_of(value)
-        return self.tape.fixed_number(value) if kind is int else value
+    def forget(self) -> None:
+        """Be as before the first call."""
+        assert self.ended
+        self.let_go()
+        self.registers, self.compilations, self._outside = [], 0, 0
+        for made in (self.steps, self.breaks, self.choices, self.dynamic, self._dirty):
+            made.clear()
+        if self.tape.values:
+            self.tape = ScalarTape()
+
+    def stand_ins(self, values: Iterable[Any]) -> list[Any]:
+        """Return what stands for arguments of the call: kernels are given the integers."""
+        lazy_of, number = self.known.lazy_of, self.tape.fixed_number
+        return [lazy_of(value) if type(value) is dpnp.ndarray else number(value) if type(value) is int else value
+                for value in values]
 
     def repeat(self, name: str, arguments: Sequence[Any]) -> Any:
         """Return the result of an operation that was recorded before; None for a new one, and for what `record` has to
@@ -95,11 +118,13 @@ class RepeatedTrace(Trace):
         """Compute what somebody still holds, by the steps that have computed the same before."""
         if self._dirty:
             self.write_back()
-        waiting = [lazy for lazy in self.live() if type(lazy._node) is not Array]
-        storages: dict[int, int] = {}
+        waiting = [lazy for lazy in self._lazies.live() if type(lazy._node) is not Array]
         parts: list[Any] = [len(self.registers)]
-        for lazy in waiting:  # which of them share memory decides which are copies
-            parts += lazy._node, lazy._usm_type, lazy._queue, storages.setdefault(id(lazy._storage), len(storages))
+        for lazy in waiting:
+            parts += lazy._node, lazy._usm_type, lazy._queue
+        if len(waiting) > 1:  # which of them share memory decides which are copies
+            storages: dict[int, int] = {}
+            parts += [storages.setdefault(id(lazy._storage), len(storages)) for lazy in waiting]
         key = tuple(parts)
         known = self.cache.endings.get(key)
         if known is None:

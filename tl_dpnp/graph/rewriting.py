@@ -1,7 +1,9 @@
 """A function's code with a hook wherever it reads, calls or changes something: what recording looks through.
 
 The rewritten function does what the original does, in the same order, with the same globals and closure; each hook gets
-what the original would have used and returns what is used instead.  `HOOKS` says what they are given.
+what the original would have used and returns what is used instead.  They are methods of an object that is in the cell
+of the variable `HOOKS`, but for the one that is given a variable, the function in the cell of `NAME`: each function may
+have one of its own.
 """
 
 from __future__ import annotations
@@ -15,13 +17,16 @@ from typing import Any
 from tl_dpnp.graph.bound_names import BoundNames
 from tl_dpnp.graph.source import Definition, compiled, definition_of
 
-__all__ = ["HOOKS", "Rewritten", "hook_cells", "obstacle", "rewritten"]
+__all__ = ["HOOKS", "NAME", "Rewritten", "hook_cells", "obstacle", "rewritten"]
 
+#: The free variables of rewritten code that have the hooks.
+HOOKS, NAME = "__tl_dpnp_hooks__", "__tl_dpnp_name__"
 #: The hooks by name, with the arguments that they are called with.
-HOOKS = {
+_ARGUMENTS = {
     "name": "the value of a global or closure variable, and its name",
     "call": "what is called",
     "attribute": "an object, and the name of its attribute",
+    "method": "an object, and the name of its attribute that is called",
     "item": "a container, and a key",
     "iterate": "what is iterated over or unpacked",
     "mapping": "what is unpacked as keyword arguments",
@@ -66,9 +71,10 @@ class Rewritten:
     effects: tuple[tuple[str, str, int], ...]
 
     def bind(self, function: types.FunctionType, hooks: dict[str, types.CellType]) -> types.FunctionType:
-        """Return a function of this code with the variables and defaults of `function`, and hooks in cells."""
-        own = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        cells = tuple(own[name] if name in own else hooks[_HOOK_OF[name]] for name in self.code.co_freevars)
+        """Return a function of this code with the variables and defaults of `function`, and hooks in cells by the names
+        of their variables."""
+        found = {**hooks, **dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))}
+        cells = tuple(found[name] for name in self.code.co_freevars)
         bound = types.FunctionType(self.code, function.__globals__, function.__name__, function.__defaults__, cells)
         bound.__kwdefaults__ = function.__kwdefaults__
         bound.__qualname__ = function.__qualname__
@@ -96,12 +102,10 @@ def obstacle(function: types.FunctionType) -> tuple[str, str]:
 def hook_cells(function: types.FunctionType) -> list[types.CellType]:
     """Return the cells with hooks of a function: it is a rewritten one, or was defined by one, if it has any."""
     names = function.__code__.co_freevars
-    return [cell for name, cell in zip(names, function.__closure__ or (), strict=True) if name in _HOOK_OF]
+    return [cell for name, cell in zip(names, function.__closure__ or (), strict=True) if name in (HOOKS, NAME)]
 
 
 _rewritten: dict[types.CodeType, Rewritten | None] = {}
-_NAME_OF = {hook: f"__tl_dpnp_{hook}__" for hook in HOOKS}
-_HOOK_OF = {name: hook for hook, name in _NAME_OF.items()}
 
 
 #: Functions that see the variables of the function that calls them, hooks among them.
@@ -114,7 +118,7 @@ def _rewrite(definition: Definition, code: types.CodeType) -> Rewritten | None:
     rewriter.function(node)
     if _SEES_LOCALS & set(code.co_names):
         return None
-    result = compiled(definition, code, node, tuple(_HOOK_OF))
+    result = compiled(definition, code, node, (HOOKS, NAME))
     return None if result is None else Rewritten(result, tuple(dict.fromkeys(rewriter.effects)))
 
 
@@ -127,7 +131,9 @@ class _Rewriter(ast.NodeTransformer):
         self.effects: list[tuple[str, str, int]] = []
 
     def hook(self, name: str, *arguments: ast.expr) -> ast.Call:
-        call = ast.Call(ast.Name(_NAME_OF[name], ast.Load()), list(arguments), [])
+        assert name in _ARGUMENTS, name
+        hook: ast.expr = ast.Name(NAME if name == "name" else HOOKS, ast.Load())
+        call = ast.Call(hook if name == "name" else ast.Attribute(hook, name, ast.Load()), list(arguments), [])
         return ast.copy_location(call, arguments[0]) if hasattr(arguments[0], "lineno") else call
 
     # --- scopes ------------------------------------------------------------------------------------------------------
@@ -212,8 +218,11 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Hook what is called, and what is unpacked as arguments."""
-        is_super = isinstance(node.func, ast.Name) and node.func.id == "super"
-        node.func = node.func if is_super else self.hook("call", self.visit(node.func))
+        if isinstance(node.func, ast.Attribute):
+            name = ast.Constant(self.mangled(node.func.attr))
+            node.func = ast.copy_location(self.hook("method", self.visit(node.func.value), name), node.func)
+        elif not (isinstance(node.func, ast.Name) and node.func.id == "super"):
+            node.func = self.hook("call", self.visit(node.func))
         node.args = [self.visit(argument) for argument in node.args]
         for keyword in node.keywords:
             value = self.visit(keyword.value)

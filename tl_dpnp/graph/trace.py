@@ -19,7 +19,7 @@ from tl_dpnp.graph.breaks import Break, NotFused, break_here, user_frame
 from tl_dpnp.graph.calls import Template
 from tl_dpnp.graph.extents import base_of, extent_in, is_reversed
 from tl_dpnp.graph.functions import TAKE_NUMBERS
-from tl_dpnp.graph.held import held_arrays
+from tl_dpnp.graph.held import HeldArrays
 from tl_dpnp.graph.in_place import safe_in_place
 from tl_dpnp.graph.kernel_summary import KernelReport
 from tl_dpnp.graph.known_arrays import KnownArrays
@@ -59,19 +59,20 @@ from tl_dpnp.graph.varying import Choice, Varying
 from tl_dpnp.graph.work_groups import WorkGroups
 from tl_dpnp.runtime.progress import Compiling
 from tl_dpnp.runtime.sycl.devices import describe
+from tl_dpnp.runtime.sycl.dpctl_adapter import element_offset
 from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of, usm_array_of
 from tl_dpnp.runtime.sycl.tensor_adapter import get_coerced_usm_type, usm_ndarray
 
-__all__ = ["Trace", "active_trace", "fusable"]
+__all__ = ["Trace", "active_trace", "fusable", "this_thread"]
 
 
-class _State(threading.local):
+class _ThisThread(threading.local):
     """What belongs to one thread: the trace that it records into."""
 
     trace: Trace | None = None
 
 
-_state = _State()
+this_thread = _ThisThread()
 
 #: Functions whose kernels are given floats, of which integers are a part.
 _TAKE_FLOATS = ("power", "where")
@@ -79,7 +80,7 @@ _TAKE_FLOATS = ("power", "where")
 
 def active_trace() -> Trace | None:
     """Return the trace that this thread records into."""
-    return _state.trace
+    return this_thread.trace
 
 
 def fusable(dtype: np.dtype[Any]) -> bool:
@@ -115,7 +116,7 @@ class Trace:
         self.choices: list[Choice] = []
         self.dynamic: list[str] = []
         self.static: dict[str, str] = {}
-        self._lazies = held_arrays()
+        self._lazies = HeldArrays()
         self.known = KnownArrays()
         self._dirty: list[Any] = []
 
@@ -127,12 +128,12 @@ class Trace:
     # --- being active ------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Trace:
-        self._outer = active_trace()
-        _state.trace = self
+        state = this_thread
+        self._outer, state.trace = state.trace, self
         return self
 
     def __exit__(self, *exception: object) -> None:
-        _state.trace = self._outer
+        this_thread.trace = self._outer
 
     # --- lazy arrays -------------------------------------------------------------------------------------------------
 
@@ -416,16 +417,14 @@ class Trace:
         if not isinstance(lazy._node, Array):
             self.materialize([lazy])
         node = lazy._node
-        if _is_whole(node, self.registers[node.slot]):
+        if self.cache.is_whole(node):
             return Place(node.slot)
         return Place(node.slot, node.dtype, node.shape, node.strides, node.offset)
 
     def array_of(self, lazy: Any) -> Any:
         """Return the `usm_ndarray` of a lazy array, computed and complete."""
-        if isinstance(lazy._node, Array):
-            held = self.registers[lazy._node.slot]
-            if _is_whole(lazy._node, held):
-                return held
+        if self.cache.is_whole(lazy._node):
+            return self.registers[lazy._node.slot]
         return array_at(self.place_of(lazy), self.registers)
 
     # --- writing to memory -------------------------------------------------------------------------------------------
@@ -544,6 +543,14 @@ class Trace:
         self._flush_readers(lazy)
         return self.array_of(lazy)
 
+    def renew_register(self, usm: Any) -> None:
+        """Put a view of all of an array into the register that has it, if there is one: the array is going to change.
+        """
+        for slot, held in enumerate(self.registers):
+            if held is usm:
+                self.registers[slot] = usm_ndarray(
+                    usm.shape, dtype=usm.dtype, buffer=usm, strides=usm.strides, offset=element_offset(usm))
+
     def given_away(self, lazy: Any) -> Any:
         """Return a dpnp array on the memory of a lazy one, to which nobody sees who reads or writes: all that is
         recorded from now on is computed at once.
@@ -575,8 +582,12 @@ class Trace:
         """Turn all lazy arrays that are left, whose values are in memory, into ordinary ones, and end the trace."""
         for lazy in self.live():
             self.settle(lazy)
-        self._lazies.clear()
         self.end()
+
+    def let_go(self) -> None:
+        """Forget the lazy arrays and the traced numbers themselves, which nobody is to look for any more."""
+        self._lazies.clear()
+        self.tape.let_go()
 
     def end(self) -> None:
         """Let what outlives the trace run as it is."""
@@ -587,9 +598,3 @@ class Trace:
     def settle(self, lazy: Any) -> None:
         """Turn a lazy array whose value is in memory into a plain `dpnp.ndarray`."""
         lazy.settle(self.array_of(lazy))
-
-
-def _is_whole(node: Array, held: Any) -> bool:
-    """Return whether a node is all of the array in its register, in the same order."""
-    return node.offset == 0 and node.dtype == held.dtype and node.shape == held.shape and (
-        node.strides == tuple(held.strides))

@@ -35,7 +35,8 @@ class TraceCache:
 
     `results` has the node of an operation with its USM type and queue, and which operand it is a view of; `steps` has
     the steps that compute given nodes, and the registers that they need; `endings` have both and the nodes afterwards,
-    for all arrays that were held at once.  `arguments` are the nodes of the arrays of a call.  It `grows` if the last
+    for all arrays that were held at once.  `arguments` are the arrays of a call, without those that occur before: the
+    place, node, USM type and queue of each.  It `grows` if the last
     trace with it had to compile.
     """
 
@@ -45,10 +46,11 @@ class TraceCache:
         self.results: dict[Any, tuple[Node, str, Any, int | None]] = {}
         self.steps: dict[Any, tuple[tuple[Step, ...], int]] = {}
         self.endings: dict[Any, tuple[tuple[Step, ...], int, list[Node]]] = {}
-        self.arguments: list[tuple[Node, str, Any]] | None = None
+        self.arguments: list[tuple[int, Node, str, Any]] | None = None
         self.replaced: dict[Any, dict[Node | None, dict[Node, Node]]] = {}
         self._copies: dict[tuple[Node, int], Node] = {}
         self._arrays: dict[Any, Array] = {}
+        self._whole: set[Array] = set()
         self._in_memory: dict[Any, tuple[Array, str, Any]] = {}
         self._results: dict[tuple[Node, int, str, Any], Array] = {}
         self._parameters: dict[tuple[int, type[Parameter]], Parameter] = {}
@@ -62,7 +64,7 @@ class TraceCache:
         if found is None:
             shape, strides, _, *place, _ = facts
             key = slot, shape, strides, array.dtype, *place
-            node = self._arrays.setdefault(key, Array(shape, array.dtype, slot, tuple(strides)))
+            node = self._array(key, Array(shape, array.dtype, slot, tuple(strides)))
             found = self._in_memory[slot, facts] = node, array.usm_type, array.sycl_queue
         return found
 
@@ -72,8 +74,17 @@ class TraceCache:
         if found is None:
             key = slot, node.shape, node.dtype, usm_type, queue
             made = Array(node.shape, node.dtype, slot, c_strides(node.shape))
-            found = self._results[node, slot, usm_type, queue] = self._arrays.setdefault(key, made)
+            found = self._results[node, slot, usm_type, queue] = self._array(key, made)
         return found
+
+    def _array(self, key: Any, made: Array) -> Array:
+        node = self._arrays.setdefault(key, made)
+        self._whole.add(node)
+        return node
+
+    def is_whole(self, node: Node) -> bool:
+        """Return whether a node is all of the array in its register, in the same order; others are views of that."""
+        return node in self._whole
 
     def parameter(self, position: int, kind: type[Parameter] = Parameter) -> Parameter:
         """Return the node of a number of the call."""

@@ -47,13 +47,15 @@ class ScalarTape:
     """The numbers of one trace: `values` by position, and where they come from, in traces that may leave a plan.
 
     A plan depends on the values of those that are `fixed`, and on the buckets of `integers`, which kernels are given.
-    It `has_silent` ones if C code takes the value of some without a word.
+    It `has_traced` numbers if somebody may still hold some, and `has_silent` ones if C code takes the value of some
+    without a word.
     """
 
     values: list[float] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     fixed: set[int] = field(default_factory=set)
     integers: set[int] = field(default_factory=set)
+    has_traced: bool = False
     has_silent: bool = False
     _changing: list[tuple[int, Entry]] | None = None
     _warns: bool = False
@@ -62,7 +64,7 @@ class ScalarTape:
 
     def left(self) -> list[Any]:
         """Return the numbers that somebody may still hold: integers have no weak references, so the tape holds them."""
-        if not self._others and not self._integers:
+        if not self.has_traced:
             return []
         return [*(number for reference in self._others if (number := reference()) is not None), *self._integers]
 
@@ -70,6 +72,7 @@ class ScalarTape:
         """Forget the numbers themselves; their values stay."""
         self._others.clear()
         self._integers.clear()
+        self.has_traced = False
 
     def given(self, value: float) -> Any:
         """Return a number that each call gives, in the order in which this is called."""
@@ -126,6 +129,7 @@ class ScalarTape:
             self._integers.append(result)
         else:
             self._others.append(weakref.ref(result))
+        self.has_traced = True
         self.has_silent = self.has_silent or kind is not TracedFloat
         result.tape, result.position = self, len(self.values)
         self.values.append(value)
