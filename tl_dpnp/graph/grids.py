@@ -62,6 +62,8 @@ _MANY_ROWS, _LEAST_ROWS = 16, 4
 _CHUNKS = (4, 8, 16, 32, 64, 128)
 #: Elements of a vector, and multiply-adds in which an element is collected that does not lie beside the one before.
 _LANES, _COLLECTED = 8, 3
+#: Columns that a work-group adds up at least, a line of memory of f32, and work-groups that there are to be.
+_COLUMNS, _LEAST_CHUNKS = 16, 4
 #: How much smaller a divisor of a size may be than a chunk that leaves something over, to be preferred to it.
 _NEAR = 4
 
@@ -164,7 +166,7 @@ def _grids(root: Node, before: Mapping[Node, str], device: WorkGroups) -> list[G
         likely = [ndim]
     depths = dict.fromkeys([*likely, ndim - 1, *range(ndim - 2, 0, -1), ndim])
     whole = [_whole(root, depth) for depth in depths if depth > 0]
-    chunks = _row_grid(root, device)
+    chunks = _row_grid(root, device) or _column_grid(root, before, device)
     return [*chunks, *whole, ()] if chunks and _has_short_rows(root, before, device) else [*whole, *chunks, ()]
 
 
@@ -239,6 +241,23 @@ def _row_grid(root: Node, device: WorkGroups) -> list[Grid]:
     return [(GridAxis.divided(root.shape[0], max(chunks)),)] if chunks else []
 
 
+def _column_grid(root: Node, before: Mapping[Node, str], device: WorkGroups) -> list[Grid]:
+    """Return the grids for sums of columns that are too few for chunks of `most_rows`: vectors run over some of them,
+    and read rows, where each column alone would be read across all of them."""
+    if len(root.shape) != 1 or device.lanes or not any(
+            _are_columns(node) and node.shape == root.shape for node in reached((root,), before)):
+        return []
+    most = max(_COLUMNS, root.shape[0] // _LEAST_CHUNKS)
+    chunks = [c for c in _chunks(root.shape[0]) if _COLUMNS <= c <= most]
+    return [(GridAxis.divided(root.shape[0], max(chunks)),)] if chunks else [()]
+
+
+def _are_columns(node: Node) -> bool:
+    """Return whether a node is a reduction that has the last axis of its operand, mostly the fastest."""
+    return isinstance(node, Reduce) and len(node.operand.shape) - 1 not in node.axes and not _is_transposed(
+        node.operand)
+
+
 def _chunks(size: int) -> list[int]:
     """Return the chunks that a size can be cut into, in order.
 
@@ -268,7 +287,7 @@ def _legal(
         costs = 0 if node in roots or not isinstance(node, Contract | Reduce | Eliminate) else flops_of(node)
         if again > 1 and (costs > _CHEAP or costs * again > _CHEAP_TOGETHER):
             cuts[node] = "it is the same for many work-groups"
-        elif node not in roots and _is_spread(node, math.prod(grid[axis].groups for axis in used), device):
+        elif node not in roots and _is_spread(node, [grid[axis] for axis in used], device):
             cuts[node] = "work-groups of their own reduce so many elements"
         elif isinstance(node, Contract) and not _keeps_sides(node, places, grid):
             vectors -= flops_of(node) // math.prod(grid[axis].groups for axis in used)
@@ -277,10 +296,18 @@ def _legal(
     return placement if len(cuts) == len(placement.cuts) else place(roots, grid, {**before, **cuts})
 
 
-def _is_spread(node: Node, groups: int, device: WorkGroups) -> bool:
-    """Return whether a reduction would be long in each of so many work-groups, and has results for more of them."""
-    return isinstance(node, Reduce) and node.size > groups and (
-        node.is_partial or node.operand.size > device.longest_reduction * groups)
+def _is_spread(node: Node, grid: Sequence[GridAxis], device: WorkGroups) -> bool:
+    """Return whether a reduction would be long in each work-group, and has results for more of them.
+
+    Processors add up columns in chunks, which they would have by themselves.
+    """
+    groups = math.prod(axis.groups for axis in grid)
+    if not isinstance(node, Reduce) or node.size <= groups:
+        return False
+    if node.is_partial:
+        return True
+    are_columns = not device.lanes and any(axis.chunk != 1 for axis in grid) and _are_columns(node)
+    return not are_columns and node.operand.size > device.longest_reduction * groups
 
 
 def _keeps_sides(node: Contract, places: Places, grid: Grid) -> bool:

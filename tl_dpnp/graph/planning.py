@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from tl_dpnp.graph.coalescing import coalesced
 from tl_dpnp.graph.kernels import KernelRequest, request_kernel
 from tl_dpnp.graph.nodes import Array, Node
 from tl_dpnp.graph.partition import Region, partition
@@ -28,16 +29,17 @@ def requests_for(
     choice = None if varying is None else varying.choose(roots)
     known = None if choice is None else choice.partitionings.get(device)
     if choice is not None and known is not None:
-        regions = known.applied(choice.applied(renamed), new_array, renamed)
+        regions = known.applied(coalesced(choice.applied(renamed), renamed), new_array, renamed)
         requests = [request_kernel(region, device) for region in regions]
         if all(request.is_known for request in requests):
             return requests, choice
-    requests = [request_kernel(region, device) for region in partition(roots, new_array, device, renamed)]
+    regions = partition(coalesced(roots, renamed), new_array, device, renamed)
+    requests = [request_kernel(region, device) for region in regions]
     if choice is None or all(request.is_known for request in requests):
         return requests, None
     if choice.is_static:
         return requests, choice
-    applied = choice.applied(renamed)
+    applied = coalesced(choice.applied(renamed), renamed)
     regions = partition(applied, new_array, device, renamed)
     if not all(_has_room(region, device) for region in regions):
         return requests, choice.refused("what a work-group keeps in memory depends on it")
