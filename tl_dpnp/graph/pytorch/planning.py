@@ -15,6 +15,7 @@ import torch
 from torch import fx
 
 from tl_dpnp.graph.breaks import NotFused
+from tl_dpnp.graph.coalescing import coalesced
 from tl_dpnp.graph.kernels import KernelRequest, request_kernel
 from tl_dpnp.graph.memrefs import fits_memref
 from tl_dpnp.graph.nodes import Array, Map, Node, Reshape, View
@@ -263,7 +264,7 @@ class _Planner:
                 roots[substitute(base, memo, self._renamed)] = array
         if not roots:
             return
-        for region in partition(roots, self._new_array, self.groups, self._renamed):
+        for region in partition(coalesced(roots, self._renamed), self._new_array, self.groups, self._renamed):
             slots = dict.fromkeys(array.slot for array in region.outputs)
             fresh = [self.unmade.pop(slot) for slot in slots if slot in self.unmade]
             self.steps.append(KernelStep(region, request_kernel(region, self.groups), tuple(fresh)))
