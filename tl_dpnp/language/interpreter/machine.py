@@ -176,15 +176,16 @@ class WorkGroup:
 
     def value(self, operand: ops.Operand) -> Any:
         """Return the value of an operand."""
-        match operand:
-            case ops.Constant(value=value, type=scalar_type):
-                return scalar.from_python(value, scalar_type)
-            case ops.Value(name=name):
-                value = self.values[name]
-                if value is None:
-                    raise Fault(f"there is no memory for {operand}: it was given None",
-                                f"use it where %b = associated {operand} : bool is true")
-                return value
+        if isinstance(operand, ops.Constant):
+            known = vars(operand)
+            if "_scalar" not in known:
+                known["_scalar"] = scalar.from_python(operand.value, operand.type)
+            return known["_scalar"]
+        value = self.values[operand.name]
+        if value is None:
+            raise Fault(f"there is no memory for {operand}: it was given None",
+                        f"use it where %b = associated {operand} : bool is true")
+        return value
 
     def index(self, operand: ops.Operand) -> int:
         """Return the value of an integer operand as a Python integer."""

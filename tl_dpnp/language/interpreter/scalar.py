@@ -7,6 +7,7 @@ of their storage dtype.  Integers wrap in two's complement.  Source: tensor lang
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -24,6 +25,7 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Scalar: TypeAlias = Any
 
 
+@functools.cache
 def compute_dtype(scalar_type: ScalarType) -> np.dtype[Any]:
     """Return the dtype of values of `scalar_type`: float32 for bf16, of 8 bits for integers below, else its storage."""
     return np.dtype("float32" if scalar_type == BF16 else scalar_type.in_registers.storage)
