@@ -29,7 +29,7 @@ CURRENT_TESTS := tests/semantics tests/differential tests/runtime \
 
 BASE      = import sys; print(sys.base_prefix, sys.version)
 
-.PHONY: help demo test test-current test-cuda test-distributed lint bench bench-peers bench-asv bench-docs docs tools clean same-python
+.PHONY: help demo install-dev test test-current test-cuda test-distributed lint bench bench-peers bench-asv bench-docs docs tools clean same-python
 .DELETE_ON_ERROR:
 
 help:
@@ -38,8 +38,10 @@ help:
 demo: $(VENV)/.installed
 	@$(BIN)/python examples/fused_sample.py
 
+install-dev: $(VENV)/.installed-dev
+
 test: lint
-	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --capture=sys
+	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal --capture=sys
 
 test-current: $(CURRENT_VENV)/.installed
 	@PYTHONPATH=. $(CURRENT_VENV)/bin/python -m pytest --numprocesses auto --maxprocesses 4 $(CURRENT_TESTS)
@@ -132,10 +134,11 @@ $(DISTRIBUTED_VENV)/.installed: $(SOURCES) requirements-distributed.txt
 		--editable . --requirement requirements-distributed.txt 'hypothesis>=6.100,<7' 'pytest>=8,<10'
 	@touch $@
 
-$(VENV)/.installed-dev: $(SOURCES) | $(VENV)/.installed
-	@echo "Installing the development tools"
-	@$(PIP) --quiet --editable '.[dev]'
-	@touch $@
+# With the package itself, so that nothing is resolved and built twice where it is made first.
+$(VENV)/.installed-dev: $(SOURCES) | same-python $(BIN)/python
+	@echo "Installing tl_dpnp with the development tools, and the oneAPI runtime (about 1 GB to download the first time)"
+	@$(PIP) --editable '.[dev]'
+	@touch $(VENV)/.installed $@
 
 $(VENV)/.installed-bench: $(SOURCES) | $(VENV)/.installed
 	@echo "Installing the benchmarking tools"
