@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
 import signal
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis
+import platformdirs
 import pytest
+
+from tl_dpnp.runtime.bootstrap import processor
 
 # How long an example takes says more of the machine than of what is tested.
 hypothesis.settings.register_profile("without deadlines", deadline=None)
@@ -28,20 +31,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing")
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure() -> None:
     """Set what the tests' processes have in common, before any of them loads SYCL.
 
     The garbage collector begins less often: it went through thousands of tests for a quarter of their time.  They are
     not frozen, since `gc.get_referrers` and `gc.get_objects`, which the package calls, leave out what is.
 
-    SYCL keeps the kernels of dpnp in a folder of this run, where workers and the processes of tests find them: each
-    would compile those that it uses by itself.  It does not keep kernels of tl_dpnp, which OpenCL builds.
+    SYCL keeps the kernels of dpnp in the user's cache folder, where workers, the processes of tests and later runs find
+    them: each would compile those that it uses by itself.  It compares the whole SPIR-V, the device's name and the
+    driver's, but not what the processor can do, so each kind has a folder.  It does not keep kernels of tl_dpnp, which
+    OpenCL builds.
     """
     gc.set_threshold(10_000, 10, 10)
     if "SYCL_CACHE_PERSISTENT" not in os.environ:  # a worker has what the process that started it has set
-        folder = tempfile.TemporaryDirectory(prefix="tl_dpnp-tests-sycl-", ignore_cleanup_errors=True)
-        config.add_cleanup(folder.cleanup)
-        os.environ.update(SYCL_CACHE_PERSISTENT="1", SYCL_CACHE_DIR=folder.name)
+        kind = hashlib.sha256(processor().get("flags", "").encode()).hexdigest()[:16]
+        folder = Path(platformdirs.user_cache_dir("tl_dpnp-tests", appauthor=False), f"sycl-{kind}")
+        os.environ.update(SYCL_CACHE_PERSISTENT="1", SYCL_CACHE_DIR=str(folder))
 
 
 @pytest.fixture(scope="session", autouse=True)
