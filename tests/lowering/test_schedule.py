@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from tests.lowering.tiled_schedules import apply_random_tiling
 from tl_dpnp.errors import ScheduleError
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.layout import SubgroupLayout
-from tl_dpnp.lowering.nest import Nest, loops_of
+from tl_dpnp.lowering.nest import Loop, Nest, loops_of
 from tl_dpnp.lowering.realization import realize
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tactics.lanes import subgroup_schedule
@@ -39,6 +40,19 @@ def check(
     buffers = {"A": a.T if transposes[0] else a, "B": b.T if transposes[1] else b, "C": c}
     run_nest(nest or schedule.nest, buffers, {"M": m, "N": n, "K": k}, layout=layout)
     np.testing.assert_array_equal(c, expected)
+
+
+def test_the_oracle_sees_accesses_outside_and_runs_any_number_of_loops():
+    contraction = gemm(None, None, None)
+    nest = vector_schedule(contraction, AVX2).nest
+    for name in range(40):
+        nest = replace(nest, body=(Loop(f"once_{name}", 0, 1, nest.body),))
+    check(contraction, Schedule(contraction.nest), 13, 11, 7, nest=nest)
+    arrays = {"A": np.ones((13, 7)), "B": np.ones((7, 11)), "C": np.ones((13, 11))}
+    with pytest.raises(AssertionError, match=r"C.* is outside: \(13, 0\)"):
+        run_nest(nest, arrays | {"A": np.ones((14, 7))}, {"M": 14, "N": 11, "K": 7})
+    with pytest.raises(AssertionError, match=r"B.* is outside: \(7, 0\)"):
+        run_nest(nest, arrays | {"A": np.ones((13, 8))}, {"M": 13, "N": 11, "K": 8})
 
 
 size = st.integers(1, 40)
