@@ -64,7 +64,7 @@ def dpas(row: DpasRow, src0: np.ndarray, src1: np.ndarray, src2: np.ndarray) -> 
     is_float = row.destination != "i32"
     result = np.zeros(accumulators.shape, dtype=np.float64 if is_float else np.int32)
     magnitude = np.abs(accumulators.astype(np.float64))
-    columns = np.arange(lanes)
+    channels = src1.reshape(len(src1), -1, 4)  # of 32 bits each
     with np.errstate(all="ignore"):
         k = 0
         for r in range(row.repeat):
@@ -73,9 +73,7 @@ def dpas(row: DpasRow, src0: np.ndarray, src1: np.ndarray, src2: np.ndarray) -> 
                 m = d // src1_operands_per_chan
                 n = d % src1_operands_per_chan * ops_per_chan
                 for j in range(ops_per_chan):
-                    y = np.stack(
-                        [_value(w, _bits(src1, (m * lanes + i) * 32 + (n + j) * w.bits, w.bits)) for i in columns], 1
-                    )
+                    y = _value(w, _bits(channels[:, m * lanes : (m + 1) * lanes], (n + j) * w.bits, w.bits))
                     x = _value(a, _bits(src2, (k + j) * a.bits, a.bits))[:, None]
                     if is_float:
                         magnitude[:, r] += np.abs(x * y)
