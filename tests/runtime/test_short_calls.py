@@ -498,6 +498,7 @@ def binary():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(host_calls, "CALLS_BEFORE", 1)
+        patch.setattr(host_calls, "NUMBERS", replace(host_calls.NUMBERS, longest=1e3))  # as in the fixture of each test
         patch.setattr(host_functions, "load", noted)
         tl_dpnp.compile(AXPY)(1.0, dpnp.ones(5, dtype="float32"), dpnp.ones(5, dtype="float32"))
     return found[0]
