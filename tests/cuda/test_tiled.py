@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 import weakref
@@ -18,6 +19,7 @@ from tl_dpnp.lowering.product_plans import TileChoice, TilePlan
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import compile_program
 from tl_dpnp.runtime.cuda import platform as cuda
+from tl_dpnp.runtime.cuda import ptx as ptx_module
 from tl_dpnp.runtime.cuda.driver_adapter import device_count
 from tl_dpnp.runtime.cuda.ptx import link
 
@@ -58,9 +60,17 @@ def only(views):
     return view
 
 
+@pytest.fixture
+def reports(monkeypatch):
+    """The reports of the assembler, which tell where it lets instructions wait that need not."""
+    found, read = [], ptx_module._log
+    monkeypatch.setattr(ptx_module, "_log", lambda *given: found.append(read(*given)) or found[-1])
+    return found
+
+
 @pytest.mark.parametrize("transposes", TRANSPOSES)
 @pytest.mark.parametrize(("element", "result"), [("bf16", "f32"), ("f16", "f16")])
-def test_large_products_run_tiled(element, result, transposes):
+def test_large_products_run_tiled(element, result, transposes, reports):
     kernel = tl_dpnp.compile(source(element, result, transposes), target="cuda", cache=False)
     plan = kernel.lower(H200).plan
     assert plan.form == "tiled"
@@ -80,22 +90,28 @@ def test_large_products_run_tiled(element, result, transposes):
     assert resources.stack == 0
     assert resources.registers <= 224
     assert resources.local_memory <= H200.local_memory
+    assert [re.findall("serialized.*", report) for report in reports] == [[]]
 
 
 @pytest.mark.parametrize("transposes", TRANSPOSES)
-def test_products_of_tf32_run_tiled_where_both_operands_lie_along_the_sum(transposes):
-    kernel = tl_dpnp.compile(source("f32", "f32", transposes), target="cuda", precision="default", cache=False)
+@pytest.mark.parametrize("beta", ["0.0", "%beta"])
+def test_products_of_tf32_run_tiled(transposes, beta, reports):
+    kernel = tl_dpnp.compile(source("f32", "f32", transposes, beta=beta), target="cuda", precision="default",
+                             cache=False)
     plan = kernel.lower(H200).plan
-    assert plan.form == ("tiled" if transposes == "t.n" else "blocked")
-    if transposes != "t.n":
-        return
+    assert plan.form == "tiled"
     assert LaunchPlan.from_json(plan.to_json()) == plan
     assert plan.tiles.depth == 32
     ptx = only(kernel.inspect_ptx())
-    for columns in (64, 128, 192, 256):
-        assert ptx.count(f"wgmma.mma_async.sync.aligned.m64n{columns}k8.f32.tf32.tf32") == (8 if columns == 64 else 4)
+    # What lies along the sum is read from shared memory; of two others one goes to registers, and one is transposed.
+    left = r"a\d+" if transposes != "t.n" else "da"
+    for columns in (64, 128, 192, 256) if transposes == "t.n" else (64, 128, 192):
+        row = rf"wgmma\.mma_async\.sync\.aligned\.m64n{columns}k8\.f32\.tf32\.tf32 {{d0, [^}}]*}}, {{?{left}"
+        assert len(re.findall(row, ptx)) == (8 if columns == 64 else 4)
+    assert ("st.shared.v4.b32" in ptx) == (transposes == "n.t")
     resources = only(kernel.resources())
     assert (resources.stack, resources.local_memory <= H200.local_memory) == (0, True)
+    assert [re.findall("serialized.*", report) for report in reports] == [[]]
     exact = tl_dpnp.compile(source("f32", "f32", transposes), target="cuda")
     assert exact.lower(H200).plan.form == "blocked"
     older = replace(H200, warpgroup_products=False)
@@ -279,19 +295,13 @@ def test_tiles_that_fit_and_others(engine, element, result, transposes):
 def drawn(draw):
     """Return types, transposes, factors and sizes of a product."""
     element, result = draw.choice((("bf16", "bf16"), ("bf16", "f32"), ("f16", "f16"), ("f32", "f32")))
-    transposes = "t.n" if element == "f32" else draw.choice(TRANSPOSES)
+    transposes = draw.choice(TRANSPOSES)
     most = draw.choice((100, 700))
     sizes = [draw.randrange(2, most), draw.randrange(2, most), draw.randrange(2, 900)]
     return element, result, transposes, draw.choice((0.0, 2.0)), sizes, draw.choice(((), (), (3,)))
 
 
-@on_device
-@pytest.mark.parametrize("seed", range(10))
-def test_all_that_blocks_may_share(engine, seed, monkeypatch):
-    draw = random.Random(seed)
-    element, result, transposes, beta, sizes, batch = drawn(draw)
-    if element == "f32" and engine != "wgmma":
-        pytest.skip("products of tf32 have no other way")
+def check_all_ways(draw, monkeypatch, element, result, transposes, beta, sizes, batch):
     arrays = operands(element, result, transposes, *sizes, *batch)
     program = source(element, result, transposes, beta=str(beta), batched="ABC" if batch else "")
     chosen = []
@@ -311,35 +321,61 @@ def test_all_that_blocks_may_share(engine, seed, monkeypatch):
 
 
 @on_device
+@pytest.mark.parametrize("seed", range(10))
+def test_all_that_blocks_may_share(engine, seed, monkeypatch):
+    draw = random.Random(seed)
+    case = drawn(draw)
+    if case[0] == "f32" and engine != "wgmma":
+        pytest.skip("products of tf32 have no other way")
+    check_all_ways(draw, monkeypatch, *case)
+
+
+@on_device
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+@pytest.mark.parametrize("beta", [0.0, 2.0])
+def test_all_that_blocks_may_share_of_tf32(transposes, beta, monkeypatch):
+    draw = random.Random(f"{transposes} {beta}")
+    sizes = [draw.randrange(150, 700) for _ in "mnk"]
+    check_all_ways(draw, monkeypatch, "f32", "f32", transposes, beta, sizes, draw.choice(((), (3,))))
+
+
+@on_device
 @pytest.mark.parametrize(("element", "precision"), [("bf16", "highest"), ("f32", "default")])
 def test_long_sums_of_few_tiles(element, precision):
-    kernel = tl_dpnp.compile(source(element, "f32", "t.n"), target="cuda", precision=precision)
-    for depth in (8000, 240):
-        check(kernel, *operands(element, "f32", "t.n", 16, 200, depth), "t.n")
+    for transposes, depth in itertools.product(TRANSPOSES, (8000, 240)):
+        kernel = tl_dpnp.compile(source(element, "f32", transposes), target="cuda", precision=precision)
+        check(kernel, *operands(element, "f32", transposes, 16, 200, depth), transposes)
 
 
 @on_device
-def test_products_of_tf32():
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+def test_products_of_tf32(transposes):
     for alpha, beta in ((None, None), ("%alpha", "%beta")):
         factors = {} if alpha is None else {"alpha": alpha, "beta": beta}
-        kernel = tl_dpnp.compile(source("f32", "f32", "t.n", **factors), target="cuda", precision="default")
+        kernel = tl_dpnp.compile(source("f32", "f32", transposes, **factors), target="cuda", precision="default")
         values = () if alpha is None else (0.5, 2.0)
         for sizes in (*SIZES, (4096, 2048, 1000)):
-            check(kernel, *operands("f32", "f32", "t.n", *sizes), "t.n", *values)
-    batched = tl_dpnp.compile(source("f32", "f32", "t.n", batched="ABC"), target="cuda", precision="default")
-    check(batched, *operands("f32", "f32", "t.n", 300, 450, 200, 7), "t.n")
-    _, b, c = operands("f32", "f32", "t.n", 300, 452, 200)
-    odd = matrices("f32", 200, 300, seed=1, pad=1)  # columns are 804 bytes apart
-    check(kernel, odd, b, c, "t.n", 1.0, 1.0, form="blocked")
+            check(kernel, *operands("f32", "f32", transposes, *sizes), transposes, *values)
+    for batched, beta in (("ABC", 0.0), ("ABC", 1.0), ("AC", 0.0)):
+        batch = tl_dpnp.compile(source("f32", "f32", transposes, beta=str(beta), batched=batched), target="cuda",
+                                precision="default")
+        a, b, c = operands("f32", "f32", transposes, 300, 450, 200, 7)
+        check(batch, a, b if "B" in batched else b[:, :, 3], c, transposes, beta=beta)
+    _, b, c = operands("f32", "f32", transposes, 300, 452, 200)
+    odd = matrices("f32", *((200, 300) if transposes[0] == "t" else (300, 200)), seed=1, pad=1)  # no 16 bytes apart
+    check(kernel, odd, b, c, transposes, 1.0, 1.0, form="blocked")
 
 
 @on_device
-def test_operands_are_rounded_to_the_nearest_tf32():
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+def test_operands_are_rounded_to_the_nearest_tf32(transposes):
     generator = torch.Generator("cuda").manual_seed(3)
     a, b = (torch.rand(size, 64, device="cuda", generator=generator).T for size in (1024, 2048))
     c = torch.zeros(2048, 1024, device="cuda").T
-    kernel = tl_dpnp.compile(source("f32", "f32", "t.n"), target="cuda", precision="default")
-    kernel(1.0, 0.0, a, b, c)
+    given = [x if flag == along_k else x.contiguous().T  # the same matrix, whose other mode goes along memory
+             for x, flag, along_k in zip((a, b), transposes[::2], "tn", strict=True)]
+    kernel = tl_dpnp.compile(source("f32", "f32", transposes), target="cuda", precision="default")
+    kernel(1.0, 0.0, *given, c)
 
     def rounded(x):
         return ((x.view(torch.int32) + (1 << 12)) & ~((1 << 13) - 1)).view(torch.float32).double()

@@ -98,8 +98,9 @@ def test_rows_of_warpgroups():
     found = set()
     for element in ("f16", "bf16", "f32"):
         text = product(768, 768, 768, element, element, "f32")
-        for form in ("tiled", "blocked") if element != "f32" else ("blocked",):
+        for form, transposes in (("tiled", "n.n"), ("tiled", "t.n"), ("blocked", "n.n")):
             options = LoweringOptions(form=form, precision="default")
-            llvm = lower(parse(text).functions[0], H200, options).llvm
+            function = parse(text.replace("gemm.n.n", f"gemm.{transposes}")).functions[0]
+            llvm = lower(function, H200, options).llvm
             found |= set(re.findall(r"wgmma\.mma_async\.sync\.aligned\.\w+\.\w+\.\w+\.\w+", llvm))
     assert found == {row.instruction for row in WARPGROUP_ROWS.values() if row.unused is None}

@@ -50,14 +50,15 @@ class TileChoice(NamedTuple):
 class TileShape:
     """Rows and columns of a tile, what a block takes for it, warps and bytes of local memory, and its time.
 
-    Copies of the left and the right operand and of the result move `boxes` elements, along modes 0 and 1.  A
-    multiprocessor has room for `resident` blocks.  So many as `parts` has may share the sums of a tile, and so many as
-    `together` has may compute tiles below one another.
+    Copies of the left and the right operand and of the result move `boxes` elements, along modes 0 and 1; sums leave a
+    block by `box_columns` of D.  A multiprocessor has room for `resident` blocks.  So many as `parts` has may share the
+    sums of a tile, and so many as `together` has may compute tiles below one another.
     """
 
     rows: int
     columns: int
     boxes: tuple[tuple[int, int], ...]
+    box_columns: int
     warps: int
     local_memory: int
     resident: int
@@ -74,7 +75,7 @@ class TileShape:
         time, parts = self.time, choice.parts
         start = time.start
         if parts > 1:
-            boxes = -(-self.columns // self.boxes[-1][0])
+            boxes = -(-self.columns // self.box_columns)
             start += time.sharing[0] + time.sharing[1] * -(-boxes // parts) * (parts - 1)
         crowded = (time.crowded_together if choice.together > 1 else time.crowded) - 1
         whole, rest = divmod(self.tiles(m, n, choice.together) * products * choice.cluster, units * self.resident)
@@ -94,11 +95,11 @@ class TileShape:
 class TilePlan:
     """How a kernel of the tiled form is launched for D := alpha L R + beta D.
 
-    D is the transpose of the result, so that its rows lie along memory, and L and R are the transposes of op(B) and of
-    op(A).  `left`, `right` and `result` are the maps of L (m x k), R (k x n) and D (m x n); a tile has one of `shapes`,
-    a panel `depth` of k, which is mode `depth_mode` of B.  `alpha` and `beta` are constants, or positions of
-    parameters, which are integers here.  Products of fewer than `least` multiplications, and arguments that tensor maps
-    do not take, run in another form.
+    D is C, and L and R are op(A) and op(B), or their transposes: then L is that of op(B).  `left`, `right` and `result`
+    are the maps of L (m x k), R (k x n) and D (m x n); a tile has one of `shapes`, a panel `depth` of k.  That is mode
+    `depth_mode` of what L is of, and the rows of D are mode `rows_mode` of C.  `alpha` and `beta` are constants, or
+    positions of parameters, which are integers here.  Products of fewer than `least` multiplications, and arguments
+    that tensor maps do not take, run in another form.
     """
 
     left: MatrixMap
@@ -107,6 +108,7 @@ class TilePlan:
     shapes: tuple[TileShape, ...]
     depth: int
     depth_mode: int
+    rows_mode: int
     alpha: float | int
     beta: float | int
     least: int

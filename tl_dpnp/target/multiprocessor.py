@@ -72,12 +72,13 @@ class TileTime:
 
 @dataclass(frozen=True)
 class TiledNumbers:
-    """What the time of large products in the tiled form is estimated by.
+    """What the time of large products in the tiled form is estimated by, for operands of one kind.
 
     `tiles` has rows and columns, then the cycles of such a tile beside its panels and of a panel; see `TileTime` for
     the others.
     """
 
+    operands: str
     tiles: tuple[tuple[tuple[int, int], tuple[float, float]], ...]
     crowded: float
     crowded_together: float
@@ -119,7 +120,11 @@ class Multiprocessor:
     barrier: int
     exposed: float
     blocked: BlockedNumbers
-    tiled: TiledNumbers
+    tiled: tuple[TiledNumbers, ...]
+
+    def tile_time(self, operands: str, rows: int, columns: int) -> TileTime:
+        """Return what the time of tiles of the tiled form is estimated by."""
+        return next(numbers for numbers in self.tiled if numbers.operands == operands).time(rows, columns)
 
     def room(self, blocks: int) -> int:
         """Return the bytes of local memory of a block, of which there is room for so many."""

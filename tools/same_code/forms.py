@@ -92,7 +92,8 @@ def _spread() -> Iterator[Definition]:
 
 
 def _tiled() -> Iterator[Definition]:
-    for number, (element, result) in enumerate((("bf16", "f32"), ("f16", "f32"), ("f16", "f16"), ("bf16", "bf16"))):
+    types = (("bf16", "f32"), ("f16", "f32"), ("f16", "f16"), ("bf16", "bf16"), ("f32", "f32"))
+    for number, (element, result) in enumerate(types):
         for place, transposes in enumerate(_TRANSPOSES):
             dynamic, batch = (number + place) % 3 == 0, (number + place) % 2 == 0
             a, b = (("?x?" if dynamic else size) for size in ("256x256", "256x256"))
@@ -111,9 +112,9 @@ def _tiled() -> Iterator[Definition]:
             text = (f"func @f(%p: {result}, %q: {result}, {', '.join(heads)}) {{\n%g = group_id\n{views}\n"
                     f"gemm.{transposes} {one}, {names[0]}, {names[1]}, {beta}, {names[2]} : {result}, {a}, {b}, "
                     f"{result}, {c}\n}}")
-            form = None if (number + place) % 2 else "tiled"
-            yield Definition(f"tiled/gemm.{transposes}/{element}-{result}/{number + place}", text, "sm_90a",
-                             (("form", form),))
+            options = (("form", None if (number + place) % 2 else "tiled"),
+                       *([("precision", "default")] if element == "f32" else []))
+            yield Definition(f"tiled/gemm.{transposes}/{element}-{result}/{number + place}", text, "sm_90a", options)
 
 
 def _blocked() -> Iterator[Definition]:

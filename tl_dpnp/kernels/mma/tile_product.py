@@ -2,7 +2,8 @@
 
 One thread brings panels of both operands by tensor maps to a ring of stages in shared memory, from where they are
 multiplied.  The result leaves through shared memory, by a tensor map as well, which cuts off what lies beyond the
-matrices; what panels have beyond them is zero.  `warpgroup_tiles` and `warp_tiles` have the two ways to multiply.
+matrices; what panels have beyond them is zero.  `warpgroup_tiles`, `register_operands` and `warp_tiles` have the ways
+to multiply.
 
 The blocks of a cluster may share a tile, and then compute no other: each has some panels of the sum, and in the end
 some boxes of the result (`shared_sums`).  Or two of them compute tiles below one another, and each brings half of what
@@ -56,9 +57,9 @@ class TileProduct(ABC):
     """D := alpha L R + beta D for matrices L (m x k) and R (k x n), whose elements are 16 bits or tf32, and D (m x n).
 
     Along memory go the columns of D; those of L if `left_along_k`, otherwise its rows; the rows of R if
-    `right_along_k`, otherwise its columns; operands of tf32 lie along k.  `batched` says of L, R and D which have a
-    third dimension, the batch.  Without `scales` alpha is 1, without `keeps` beta is 0 and D is not read.  A tile has
-    `rows` x `columns` elements; the ring has as many stages as `shared_memory` bytes of a block allow.
+    `right_along_k`, otherwise its columns.  `batched` says of L, R and D which have a third dimension, the batch.
+    Without `scales` alpha is 1, without `keeps` beta is 0 and D is not read.  A tile has `rows` x `columns` elements;
+    the ring has as many stages as `shared_memory` bytes of a block allow.
     """
 
     element: str
@@ -181,6 +182,14 @@ class TileProduct(ABC):
         return max(count for count in range(1, self._most_buffers + 1) if self._boxes % count == 0)
 
     @property
+    def _barriers(self) -> list[str]:
+        """How many arrive at each barrier: for stages that are full and empty, and for old elements.
+
+        Register x has who says that a stage is empty.
+        """
+        return ["1"] * self.stages + ["x"] * self.stages + ["1"] * (self._groups * self._buffers * self.keeps)
+
+    @property
     def _results(self) -> int:
         return self._groups * self._buffers * _BOX
 
@@ -208,6 +217,16 @@ class TileProduct(ABC):
         words = tuple(tuple(4 * (block * self._group_columns // 8 + columns * box + column)
                             for block in range(blocks) for column in range(columns)) for box in range(self._boxes))
         return SharedSums(self._groups * self._group_threads, self._group_threads, words, self._synchronize)
+
+    @property
+    def operands(self) -> str:
+        """What the time of a product depends on (`tl_dpnp.target.multiprocessor.TiledNumbers`)."""
+        return "16 bits" if self._size == 2 else self.element
+
+    @property
+    def has_registers(self) -> bool:
+        """Whether what a thread holds has room in its registers."""
+        return True
 
     def has_room_for(self, parts: int) -> bool:
         """Whether so many blocks may share a tile: the sums that one of them gets have room where the panels were."""
@@ -244,8 +263,8 @@ class TileProduct(ABC):
             f"mul.lo.u32 each, rows, columns; mul.lo.u32 tiles, tiles, each; mul.lo.u32 band, columns, {_BAND};",
             *self._own_share(), "setp.ne.u32 p, thread, 0; @p bra READY;",
         ]
-        counts = ["1"] * self.stages + ["x"] * self.stages + ["1"] * (self._groups * self._buffers * self.keeps)
-        lines.append(f"mul.lo.u32 x, together, {self._groups};")  # who says that a stage is empty
+        counts = self._barriers
+        lines.append(f"mul.lo.u32 x, together, {self._groups};")
         lines += [f"mbarrier.init.shared::cta.b64 [bars+{8 * i}], {count};" for i, count in enumerate(counts)]
         return [
             *lines, f"add.u32 ready, bars, {8 * len(counts)}; add.u32 summed, ready, 8;",
@@ -312,7 +331,8 @@ class TileProduct(ABC):
         left, right = self.panels
         for box in range(left.boxes):
             along, across = ("y", x + "m") if left.along_k else ("z", "y")
-            lines += [f"add.u32 z, {x}m, {64 * box};", self._tensor_copy(_LOAD, 0, along, across, "place", "full", x),
+            lines += [f"add.u32 z, {x}m, {left.line * box};",
+                      self._tensor_copy(_LOAD, 0, along, across, "place", "full", x),
                       f"add.u32 place, place, {left.box_bytes};"]
         for box in range(right.boxes):
             lines += self._bring_halves(right, box, x)
@@ -328,7 +348,7 @@ class TileProduct(ABC):
         """Let both halves of a box of R come; where blocks compute tiles below one another, each brings one to both."""
         extent, size = self.boxes[1][1], panel.box_bytes // 2
         along, across = ("y", "z") if panel.along_k else ("v", "z")
-        lines = [f"mov.u32 z, {x}n;" if panel.along_k else f"add.u32 v, {x}n, {64 * box}; mov.u32 z, y;"]
+        lines = [f"mov.u32 z, {x}n;" if panel.along_k else f"add.u32 v, {x}n, {panel.line * box}; mov.u32 z, y;"]
         single = [self._tensor_copy(_LOAD, 1, along, across, "place", "full", x),
                   f"add.u32 z, z, {extent}; add.u32 place, place, {size};",
                   self._tensor_copy(_LOAD, 1, along, across, "place", "full", x), f"add.u32 place, place, {size};"]
@@ -356,14 +376,19 @@ class TileProduct(ABC):
         return self.result != "f32"
 
     def _result_places(self) -> list[str]:
-        """Find where this thread's elements are in the first box, for each quarter of its columns.
+        """Find where this thread's elements are in the first box of its group."""
+        return [
+            f"mad.lo.u32 own, group, {self._buffers * _BOX}, base; add.u32 own, own, {self.stages * self._stage};",
+            *self._prepare(), *self._own_places(),
+            *([f"mad.lo.u32 olds, group, {8 * self._buffers}, olds;"] if self.keeps else []),
+        ]
+
+    def _own_places(self) -> list[str]:
+        """Find where a thread's elements are in a box at `own`, for each quarter of its columns.
 
         For f32 those are the pairs of the thread itself; for 16 bits the row of 16 bytes that it gives ``stmatrix``.
         """
-        lines = [
-            f"mad.lo.u32 own, group, {self._buffers * _BOX}, base; add.u32 own, own, {self.stages * self._stage};",
-            *self._prepare(), "and.b32 x, thread, 31;",
-        ]
+        lines = ["and.b32 x, thread, 31;"]
         if self._is_narrow:
             lines += ["and.b32 z, x, 15; add.u32 y, y, z; shr.u32 z, x, 4; mov.u32 left, own;"]
         else:
@@ -372,8 +397,6 @@ class TileProduct(ABC):
         lines += [f"mad.lo.u32 left, y, {SWIZZLE}, left; and.b32 y, y, 7;"]
         for quarter in range(4):
             lines.append(f"add.u32 x, z, {2 * quarter}; xor.b32 x, x, y; mad.lo.u32 at{quarter}, x, 16, left;")
-        if self.keeps:
-            lines.append(f"mad.lo.u32 olds, group, {8 * self._buffers}, olds;")
         return lines
 
     def _fetch_first(self) -> list[str]:
@@ -388,15 +411,19 @@ class TileProduct(ABC):
                       self._shared_sums.skip_unless_own(box, f"OTHER{box}"), *self._fetch(box), f"OTHER{box}:"]
         return [*lines, "FETCHED:"]
 
-    def _box_place(self, box: int) -> str:
-        """Find the column y and the row z of a box in D, and its place w0 in shared memory."""
-        return (f"add.u32 y, n, cn; add.u32 y, y, {self.box_columns * box}; add.u32 z, m, cm; "
-                f"add.u32 w0, own, {box % self._buffers * _BOX};")
+    def _copy_box(self, box: int, copy: str, barrier: str = "") -> list[str]:
+        """Copy a box from or to D."""
+        return [f"add.u32 y, n, cn; add.u32 y, y, {self.box_columns * box}; add.u32 z, m, cm; {self._buffer(box)}",
+                self._tensor_copy(copy, 2, "y", "z", "w0", barrier)]
+
+    def _buffer(self, box: int) -> str:
+        """Find the place w0 of a box in shared memory."""
+        return f"add.u32 w0, own, {box % self._buffers * _BOX};"
 
     def _fetch(self, box: int) -> list[str]:
         barrier = 8 * (box % self._buffers)
         return [f"add.u32 x, olds, {barrier}; mbarrier.arrive.expect_tx.shared::cta.b64 _, [x], {_BOX};",
-                self._box_place(box), self._tensor_copy(_LOAD, 2, "y", "z", "w0", "x")]
+                *self._copy_box(box, _LOAD, "x")]
 
     def _store(self) -> list[str]:
         buffers = self._buffers
@@ -417,8 +444,7 @@ class TileProduct(ABC):
                 free = f"@one cp.async.bulk.wait_group.read {buffers - 2};"
             lines += [
                 *self._fill(box), f"fence.proxy.async.shared::cta; {free} {self._synchronize}",
-                f"@!one bra STORED{box}; {self._box_place(box)}", self._tensor_copy(_STORE, 2, "y", "z", "w0"),
-                "cp.async.bulk.commit_group;",
+                f"@!one bra STORED{box};", *self._copy_box(box, _STORE), "cp.async.bulk.commit_group;",
             ]
             if self.keeps and buffers <= box + ahead < self._boxes:
                 lines += [f"@shared bra STORED{box}; cp.async.bulk.wait_group.read {buffers - ahead};",
@@ -437,29 +463,37 @@ class TileProduct(ABC):
             offset = box % self._buffers * _BOX + 16 * block * SWIZZLE
             for quarter in range(4):
                 first = 4 * (block * self._group_columns // 8 + columns * box + columns // 4 * quarter)
-                lines += (self._narrow if self._is_narrow else self._wide)(first, f"at{quarter}+{offset}")
+                lines += (self._narrow if self._is_narrow else self._wide)(first, quarter, offset)
         return lines
 
     def _finish(self, element: str, old: str) -> str:
         scaled = f"mul.f32 {element}, {element}, $5;" if self.scales else ""
         return f"{scaled} fma.rn.f32 {element}, $6, {old}, {element};" if self.keeps else scaled
 
-    def _wide(self, first: int, place: str) -> list[str]:
-        """Store eight columns of f32: two pairs of each thread, eight rows apart."""
+    def _pairs(self, first: int, quarter: int, offset: int) -> list[tuple[list[str], tuple[int, int], str]]:
+        """Return for each of two pairs of sums of f32 what finds its place, the sums, and the place.
+
+        They are eight rows apart.
+        """
+        return [([], (first, first + 1), f"at{quarter}+{offset}"),
+                ([], (first + 2, first + 3), f"at{quarter}+{offset + 8 * SWIZZLE}")]
+
+    def _wide(self, first: int, quarter: int, offset: int) -> list[str]:
+        """Store eight columns of f32: two pairs of each thread."""
         lines = []
-        for half in range(2):
-            pair = [f"d{first + 2 * half + i}" for i in range(2)]
-            here = f"[{place}+{half * 8 * SWIZZLE}]"
+        for find, sums, address in self._pairs(first, quarter, offset):
+            pair, here = [f"d{i}" for i in sums], f"[{address}]"
+            lines += find
             if self.keeps:
                 lines.append(f"ld.shared.v2.f32 {{o0, o1}}, {here};")
             lines += [self._finish(one, old) for one, old in zip(pair, ("o0", "o1"), strict=True)]
             lines.append(f"st.shared.v2.f32 {here}, {{{', '.join(pair)}}};")
         return lines
 
-    def _narrow(self, first: int, place: str) -> list[str]:
+    def _narrow(self, first: int, quarter: int, offset: int) -> list[str]:
         """Store sixteen columns of 16 bits: four matrices of 8 x 8."""
-        matrices = "{w0, w1, w2, w3}"
-        lines = [f"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {matrices}, [{place}];"] if self.keeps else []
+        matrices, here = "{w0, w1, w2, w3}", f"[at{quarter}+{offset}]"
+        lines = [f"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {matrices}, {here};"] if self.keeps else []
         for word in range(4):
             low, high = f"d{first + 2 * word}", f"d{first + 2 * word + 1}"
             if self.keeps and self.result == "bf16":
@@ -468,4 +502,4 @@ class TileProduct(ABC):
                 lines.append(f"mov.b32 {{h0, h1}}, w{word}; cvt.f32.f16 o0, h0; cvt.f32.f16 o1, h1;")
             lines += [self._finish(low, "o0"), self._finish(high, "o1")]
             lines.append(f"cvt.rn.{self.result}x2.f32 w{word}, {high}, {low};")
-        return [*lines, f"stmatrix.sync.aligned.m8n8.x4.shared.b16 [{place}], {matrices};"]
+        return [*lines, f"stmatrix.sync.aligned.m8n8.x4.shared.b16 {here}, {matrices};"]

@@ -5,7 +5,8 @@ a part of A or B lies there, with the swizzle of 128 bytes that tensor maps appl
 Source: PTX ISA 9.0, section 9.7.15, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions": "Register
 Fragments", "Shared Memory Matrix Layout", "Strides", "Matrix Descriptor Format".
 
-Forms for bits, and those with a sparse A or with A in registers, are not in the table.
+A may also be in registers: each of the four warps has 16 rows of it, as those of ``mma.sync`` hold A (`rows`).
+Forms for bits, and those with a sparse A, are not in the table.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ THREADS, SWIZZLE = 128, 128
 _ROWS = 64
 #: Bytes of what the swizzle moves, and rows of memory after which it repeats.
 _CHUNK, _PERIOD = 16, 8
-#: Columns of the tiles that there are; the last number is for elements of 16 bits.
+#: Columns of the tiles that there are.
 _COLUMNS = (64, 128, 192, 256)
 
 
@@ -49,7 +50,7 @@ class WarpgroupRow(MatrixInstruction):
             return f"no mapping multiplies elements of {self.a.bits} bits so"
         if self.c.name != "f32":
             return f"the language sums products of {self.a.name} in f32"
-        if self.n not in _COLUMNS[: 4 if self.transposes else 3]:
+        if self.n not in _COLUMNS:
             return f"tiles of {self.a.name} do not have {self.n} columns"
         return None
 
@@ -97,8 +98,13 @@ class Panel:
     along_k: bool
 
     def __post_init__(self) -> None:
-        assert (self.depth if self.along_k else 64) * self.size == SWIZZLE
-        assert self.along_k or self.rows % 64 == 0
+        assert (self.depth if self.along_k else self.line) * self.size == SWIZZLE
+        assert self.along_k or self.rows % self.line == 0
+
+    @property
+    def line(self) -> int:
+        """Elements after which the swizzle repeats along memory."""
+        return SWIZZLE // self.size
 
     @property
     def bytes(self) -> int:
@@ -108,12 +114,12 @@ class Panel:
     @property
     def box(self) -> tuple[int, int]:
         """Sizes of what one copy by a tensor map brings: along memory, and across."""
-        return (self.depth, self.rows) if self.along_k else (SWIZZLE // self.size, self.depth)
+        return (self.depth, self.rows) if self.along_k else (self.line, self.depth)
 
     @property
     def boxes(self) -> int:
         """Number of those copies."""
-        return 1 if self.along_k else self.rows * self.size // SWIZZLE
+        return 1 if self.along_k else self.rows // self.line
 
     @property
     def box_bytes(self) -> int:

@@ -11,7 +11,6 @@ from tl_dpnp.kernels.mma.warpgroup import THREADS, WarpgroupRow, multiplied, war
 __all__ = ["WarpgroupTiles"]
 
 
-
 class WarpgroupTiles(TileProduct):
     """See `TileProduct`; the sums of a thread are those of one block of 16 rows and all columns."""
 

@@ -1,14 +1,17 @@
 """The tiled form of a kernel: one large product, or a batch of them, tile by tile on tensor cores.
 
-A function can run so if all that it does is one gemm of f16 or bf16 matrices, or of f32 ones that lie along the sum and
-may be rounded to tf32, each a parameter or the work-group's slice of one, whose columns are known to be without gaps.
+A function can run so if all that it does is one gemm of f16 or bf16 matrices, or of f32 ones that may be rounded to
+tf32, each a parameter or the work-group's slice of one, whose columns are known to be without gaps.
 Thread blocks then do not stand for work-groups of the language: each computes tiles of any of the products.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
+from tl_dpnp.kernels.mma.register_operands import RegisterOperandTiles
 from tl_dpnp.kernels.mma.tile_product import TileProduct
 from tl_dpnp.kernels.mma.warp_tiles import WarpTiles
 from tl_dpnp.kernels.mma.warpgroup_tiles import WarpgroupTiles
@@ -21,7 +24,7 @@ from tl_dpnp.lowering.mappings import mapping
 from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.product_plans import PARTS, MatrixMap, TilePlan, TileShape
-from tl_dpnp.lowering.sole_product import factor, sole_product
+from tl_dpnp.lowering.sole_product import Operand, SoleProduct, factor, sole_product
 from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.scalars import F32, INDEX, Precision
 from tl_dpnp.target.device import Device
@@ -40,7 +43,7 @@ class PersistentGemm(mapping.Mapping):
     """How a function runs in the tiled form: a kernel for tiles of each shape, and what the launch has to know."""
 
     form = "tiled"
-    purpose = ("one gemm of matrices of f16 or bf16, or gemm.t.n of f32 as tf32, on CUDA devices from Hopper on, "
+    purpose = ("one gemm of matrices of f16 or bf16, or of f32 as tf32, on CUDA devices from Hopper on, "
                "without schedules,")
     products: tuple[TileProduct, ...]
     plan: TilePlan
@@ -94,42 +97,72 @@ def find_tiling(
     found = sole_product(function)
     if found is None:
         return None
-    gemm, a, b, c = found.gemm, found.a, found.b, found.c
-    names = [element.name for element in found.elements]
-    rounded = names == ["f32"] * 3
-    if rounded:
-        # Operands of tf32 have their sum along shared memory, where tensor maps put what goes along memory.
-        is_asked_for = rounding(names, gemm.precision or precision, "wgmma") is not None
-        if not (is_asked_for and gemm.transposes == (True, False) and device.warpgroup_products):
-            return None
-    elif names[0] not in _ELEMENTS or names[1] != names[0] or names[2] not in _RESULTS:
+    if any(operand.type.strides[0] != 1 for operand in (found.a, found.b, found.c)):
         return None
-    if any(operand.type.strides[0] != 1 for operand in (a, b, c)):
+    element = _element(found, device, precision)
+    alpha, beta = (factor(function, operand, 32) for operand in (found.gemm.alpha, found.gemm.beta))
+    if element is None or alpha is None or beta is None:
         return None
-    alpha, beta = (factor(function, operand, 32) for operand in (gemm.alpha, gemm.beta))
-    if alpha is None or beta is None:
-        return None
-    # The rows of a tile are columns of C, which lie along memory.
-    depth_mode = int(gemm.transposes[1])
     if found.multiplications is not None and found.multiplications < least:
         return None
-    kind = WarpgroupTiles if device.warpgroup_products else WarpTiles
+    roles = _roles(found, element == "tf32")
+    kind = _kind(roles, element, device)
     products = {
-        kind("tf32" if rounded else names[1], names[2], rows, columns, not gemm.transposes[1], gemm.transposes[0],
-             (b.is_batched, a.is_batched, c.is_batched), alpha != 1.0 or isinstance(alpha, int),
+        kind(element, found.c.type.element.name, rows, columns, *roles.along_k,
+             tuple(operand.is_batched for operand in roles.operands), alpha != 1.0 or isinstance(alpha, int),
              beta != 0.0 or isinstance(beta, int), min(device.local_memory, unit.room(resident))): resident
         for rows, columns, resident in _TILES
     }
-    fitting = tuple(product for product in products if product.stages >= _LEAST_STAGES)
+    fitting = tuple(product for product in products if product.stages >= _LEAST_STAGES and product.has_registers)
     if not fitting:
         return None
     shapes = tuple(
-        TileShape(product.rows, product.columns, product.boxes, product.warps, product.used_memory,
+        TileShape(product.rows, product.columns, product.boxes, product.box_columns, product.warps, product.used_memory,
                   products[product], tuple(filter(product.has_room_for, PARTS)),
-                  product.together, unit.tiled.time(product.rows, product.columns))
+                  product.together, unit.tile_time(product.operands, product.rows, product.columns))
         for product in fitting)
-    left, right = (MatrixMap(operand.parameter, operand.is_batched, rounded) for operand in (b, a))
-    result = MatrixMap(c.parameter, c.is_batched)
-    plan = TilePlan(left, right, result, shapes, fitting[0].depth, depth_mode, alpha, beta, least)
+    left, right = (MatrixMap(operand.parameter, operand.is_batched, element == "tf32")
+                   for operand in roles.operands[:2])
+    result = MatrixMap(found.c.parameter, found.c.is_batched)
+    plan = TilePlan(left, right, result, shapes, fitting[0].depth, int(not roles.along_k[0]), int(not roles.is_c),
+                    alpha, beta, least)
     layout = SubgroupLayout(32, 1, max(shape.warps for shape in shapes))
     return PersistentGemm(layout=layout, products=fitting, plan=plan, function=function)
+
+
+def _element(found: SoleProduct, device: Device, precision: Precision) -> str | None:
+    """Return what is multiplied, or None where no tiles are for a product."""
+    a, b, c = (element.name for element in found.elements)
+    if (a, b, c) == ("f32",) * 3:
+        is_asked_for = rounding((a, b, c), found.gemm.precision or precision, "wgmma") is not None
+        return "tf32" if is_asked_for and device.warpgroup_products else None
+    return a if a == b and a in _ELEMENTS and c in _RESULTS else None
+
+
+@dataclass(frozen=True)
+class _Roles:
+    """What L, R and D = L R are, as `operands`, which of L and R lie `along_k`, and whether D is C.
+
+    Otherwise it is the transpose of C, whose columns lie along memory.
+    """
+
+    operands: tuple[Operand, Operand, Operand]
+    along_k: tuple[bool, bool]
+    is_c: bool
+
+
+def _roles(found: SoleProduct, is_tf32: bool) -> _Roles:
+    """Return the roles of A, B and C; if one operand of tf32 does not lie along k, it is L, for registers."""
+    first, second = found.gemm.transposes
+    if is_tf32 and not first and not second:
+        return _Roles((found.a, found.b, found.c), (False, True), True)
+    return _Roles((found.b, found.a, found.c), (not second, first), False)
+
+
+def _kind(roles: _Roles, element: str, device: Device) -> Callable[..., TileProduct]:
+    """Return what makes the kernel for tiles of a shape."""
+    if not device.warpgroup_products:
+        return WarpTiles
+    if element == "tf32" and not all(roles.along_k):
+        return partial(RegisterOperandTiles, rows_consecutive=roles.is_c)
+    return WarpgroupTiles

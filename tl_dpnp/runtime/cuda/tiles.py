@@ -61,7 +61,7 @@ class TileCall(NamedTuple):
 def _product(tiles: TilePlan, call: BoundCall) -> tuple[int, int, int]:
     """Return m, n and k of D = L R."""
     left, result = (call.arguments[entry.parameter].shape for entry in (tiles.left, tiles.result))
-    return result[1], result[0], left[tiles.depth_mode]  # type: ignore[return-value]
+    return result[tiles.rows_mode], result[1 - tiles.rows_mode], left[tiles.depth_mode]  # type: ignore[return-value]
 
 
 def misfit(tiles: TilePlan, binding: Binding, call: BoundCall) -> str | None:
