@@ -42,8 +42,8 @@ _F64 = "m16n8k4_f64_f64_f64"
 TILES = {
     "f32": (
         Tile(256, 128, MultiplyAdds(64, 64, 8, 4)), Tile(128, 128, MultiplyAdds(64, 64, 8, 4)),
-        Tile(128, 64, MultiplyAdds(64, 32, 8, 4)), Tile(64, 64, MultiplyAdds(32, 32, 4, 8)),
-        Tile(16, 128, MultiplyAdds(16, 32, 4, 8)),
+        Tile(128, 64, MultiplyAdds(64, 32, 8, 4)), Tile(64, 128, MultiplyAdds(64, 32, 8, 4)),
+        Tile(64, 64, MultiplyAdds(32, 32, 4, 8)), Tile(16, 128, MultiplyAdds(16, 32, 4, 8)),
     ),
     "f64": (
         Tile(128, 128, TensorCores(64, 32, _F64)), Tile(128, 64, TensorCores(64, 32, _F64)),
