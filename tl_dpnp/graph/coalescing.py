@@ -16,7 +16,7 @@ from tl_dpnp.graph.nodes import Arange, Array, Map, Node, Part, Reduce, operands
 from tl_dpnp.graph.partition import substitute
 from tl_dpnp.graph.views import part, permute, slice_axes
 
-__all__ = ["coalesced"]
+__all__ = ["coalesced", "with_fewer_summed_axes"]
 
 
 #: Who needs the results, beside other nodes.
@@ -47,7 +47,7 @@ def coalesced(
         made = substitute(node, memo, renamed)
         array = roots.get(node)
         if isinstance(made, Reduce):
-            made = _with_fewer_summed_axes(_in_order_of_memory(made), {memo[each] for each in _own(node, users, Map)})
+            made = with_fewer_summed_axes(made, {memo[each] for each in _own(node, users, Map)})
         if array is not None and users[node] == {_THE_CALL} and isinstance(made, Map | Reduce):
             memo[node] = made
             own = {memo[each] for each in _own(node, users, (Map, Reduce))}
@@ -74,7 +74,7 @@ def _own(node: Node, users: Mapping[Node, Collection[Node]], kinds: type | tuple
 
 
 def _in_order_of_memory(node: Reduce) -> Reduce:
-    """Return a reduction of an array whose axes are in the order of its memory, where the result has its axes so."""
+    """Return the reduction of an array with its axes in the order of its memory, where the result has them so."""
     array = node.operand
     if not isinstance(array, Array) or 0 in array.strides:
         return node
@@ -86,8 +86,12 @@ def _in_order_of_memory(node: Reduce) -> Reduce:
     return replace(node, operand=permute(array, order), axes=axes)
 
 
-def _with_fewer_summed_axes(node: Reduce, own: set[Node]) -> Reduce:
-    """Return a reduction over fewer axes."""
+def with_fewer_summed_axes(node: Reduce, own: set[Node]) -> Reduce:
+    """Return a reduction over fewer axes, for which its `own` element-wise functions may be written anew.
+
+    Arrays are read in the order of their memory.
+    """
+    node = _in_order_of_memory(node)
     for axis in reversed(range(len(node.operand.shape) - 1)):
         joined: Joined = {}
         operand = _joined(node.operand, axis, own, joined) if {axis, axis + 1}.issubset(node.axes) else None

@@ -164,6 +164,8 @@ def _grids(root: Node, before: Mapping[Node, str], device: WorkGroups) -> list[G
     likely = [ndim - 2] if ndim > 2 else [1] if ndim == 2 else []
     if isinstance(root, Reduce) and _has_long_rows(root, root.size):
         likely = [ndim]
+    elif device.lanes and isinstance(root, Reduce) and root.is_partial:
+        likely = [max(1, ndim - 1)]  # a warp for each piece
     depths = dict.fromkeys([*likely, ndim - 1, *range(ndim - 2, 0, -1), ndim])
     whole = [_whole(root, depth) for depth in depths if depth > 0]
     chunks = _row_grid(root, device) or _column_grid(root, before, device)
@@ -179,7 +181,8 @@ def _has_short_rows(root: Node, before: Mapping[Node, str], device: WorkGroups) 
     """
     nodes = reached((root,), before)
     if len(root.shape) == 1:
-        return not any(isinstance(node, Eliminate) or _has_long_rows(node, root.shape[0]) for node in nodes)
+        return not any(isinstance(node, Eliminate) or _has_long_rows(node, root.shape[0])
+                       or (device.lanes and _has_many_pieces(node)) for node in nodes)
     if not root.shape or any(isinstance(node, Contract | Eliminate | Accumulate | Take) for node in nodes):
         return False
     rows = root.shape[0]
@@ -206,6 +209,12 @@ def _has_long_rows(node: Node, rows: int) -> bool:
     """
     return isinstance(node, Reduce) and len(node.operand.shape) - 1 in node.axes and (
         node.operand.size >= LEAST_ELEMENTS * rows) and not _is_transposed(node.operand)
+
+
+def _has_many_pieces(node: Node) -> bool:
+    """Return whether a node is the reduction of what the pieces of a longer one are, enough for the lanes of a warp."""
+    return isinstance(node, Reduce) and isinstance(node.operand, Reduce) and node.operand.is_partial and (
+        node.operand.size >= LEAST_ELEMENTS * node.size)
 
 
 def _is_transposed(node: Node) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tl_dpnp.graph.coalescing import with_fewer_summed_axes
 from tl_dpnp.graph.functions import REDUCTIONS
 from tl_dpnp.graph.nodes import Arange, Array, Contract, Map, Node, Part, Reduce, Reshape
 from tl_dpnp.graph.views import part, permute, reshape, slice_axes
@@ -25,8 +26,8 @@ __all__ = ["PROCESSORS", "reduced", "summed_product"]
 _Value = TypeVar("_Value")
 #: What is cut for, where nothing else is given; the local memory does not matter.
 PROCESSORS = WorkGroups(0)
-#: Elements of the pieces of longer reductions, and those of columns from which on these are cut.
-_PIECE, _LARGE = 1 << 12, 1 << 16
+#: Elements of the pieces of longer reductions, and those of a lane of a warp that are hardly worth pieces, at least.
+_PIECE, _FEW_OF_A_LANE = 1 << 12, 16
 #: Products of complex numbers that are added up one after another: vectors have no lanes of them.
 _CHAIN = 1 << 7
 
@@ -35,23 +36,26 @@ def reduced(
     kind: str, node: Node, axes: Sequence[int], dtype: np.dtype[Any], device: WorkGroups = PROCESSORS
 ) -> Node:
     """Return the reduction of `node`, of a kind of `Reduce`, over one or more axes, which disappear."""
-    axes = tuple(sorted(axes))
     shape = tuple(size for axis, size in enumerate(node.shape) if axis not in axes)
+    whole = with_fewer_summed_axes(Reduce(shape, dtype, kind, node, tuple(sorted(axes))), set())
+    node, axes = whole.operand, whole.axes
     slowest = next((axis for axis in axes if node.shape[axis] > 1), axes[0])
     rows = _rows_of_piece(node, axes, slowest, device)
     if not rows:
-        return Reduce(shape, dtype, kind, node, axes)
+        return whole
     if isinstance(node, Reshape) and not shape:  # the order does not matter, and the operand may be in no memory
         return reduced(kind, node.operand, range(len(node.operand.shape)), dtype, device)
     others = [axis for axis in axes if axis != slowest]
     place = sum(axis not in axes for axis in range(slowest))  # of that axis once the others are gone
     if rows == 1:
-        return reduced(kind, reduced(kind, node, others, dtype, device), [place], dtype, device)
+        inner = reduced(kind, node, others, dtype, device)
+        if device.lanes and isinstance(inner, Reduce):
+            inner = replace(inner, is_partial=True)
+        return reduced(kind, inner, [place], dtype, device)
     pieces, rest = divmod(node.shape[slowest], rows)
     inside = [axis + (axis > slowest) for axis in others]
-    partial = reduced(kind, _piece(node, slowest, 0, (pieces, rows)), [slowest + 1, *inside], dtype, device)
-    if isinstance(partial, Reduce):
-        partial = replace(partial, is_partial=True)
+    partial = Reduce((*shape[:place], pieces, *shape[place:]), dtype, kind,
+                     _piece(node, slowest, 0, (pieces, rows)), (slowest + 1, *inside), is_partial=True)
     total = reduced(kind, partial, [place], dtype, device)
     if not rest:
         return total
@@ -63,13 +67,15 @@ def _rows_of_piece(node: Node, axes: Sequence[int], slowest: int, device: WorkGr
     """Return how many indices of the slowest of the summed axes are reduced first, 0 where all are."""
     count = math.prod(node.shape[axis] for axis in axes)
     row = count // max(1, node.shape[slowest])
-    beside = math.prod(size for axis, size in enumerate(node.shape) if axis > slowest and axis not in axes)
-    is_few = node.size < device.least_groups * count and count * beside > _LARGE and 1 < beside <= _PIECE // 4
-    if is_few and node.shape[slowest] * row > 2 * _PIECE // beside:
-        row *= beside  # work-groups reduce pieces for all columns
-    elif count <= device.longest_reduction:
+    if not device.lanes or (isinstance(node, Reduce) and node.is_partial):
+        return max(1, _PIECE // row) if count > device.longest_reduction else 0
+    # A lane waits for each element that it reads, where few others have something to do meanwhile.  It has as many of a
+    # piece as then of the pieces, which the lanes of a warp share.
+    are_columns = any(axis > slowest and axis not in axes and size > 1 for axis, size in enumerate(node.shape))
+    lanes = 1 if are_columns else device.lanes
+    if count <= 4 * lanes * _FEW_OF_A_LANE or node.size * lanes >= device.least_groups * device.lanes * count:
         return 0
-    return max(1, _PIECE // row)
+    return max(1, lanes * max(_FEW_OF_A_LANE, math.isqrt(count // (lanes * device.lanes))) // row)
 
 
 def summed_product(product: Contract, device: WorkGroups = PROCESSORS) -> Node:

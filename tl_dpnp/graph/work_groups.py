@@ -20,7 +20,7 @@ class WorkGroups:
     matrices side by side as are `interleaved`, if not as many as on processors.  Element-wise functions are computed
     for about `elements` of them, by `work_items` that share the loops over all axes.  Of `longest_reduction` elements
     and fewer to one, a single work-group is faster than two kernels are: on a Zen 3, up to some 200 000 of f32.
-    Where they would be fewer than `least_groups`, columns are cut into pieces that are reduced first.
+    Where they would be fewer than `least_groups`, lanes have pieces of what they reduce.
     """
 
     local_memory: int

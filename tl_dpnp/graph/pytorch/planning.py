@@ -264,7 +264,8 @@ class _Planner:
                 roots[substitute(base, memo, self._renamed)] = array
         if not roots:
             return
-        for region in partition(coalesced(roots, self._renamed), self._new_array, self.groups, self._renamed):
+        roots = coalesced(roots, self._renamed)
+        for region in partition(roots, self._new_array, self.groups, self._renamed):
             slots = dict.fromkeys(array.slot for array in region.outputs)
             fresh = [self.unmade.pop(slot) for slot in slots if slot in self.unmade]
             self.steps.append(KernelStep(region, request_kernel(region, self.groups), tuple(fresh)))
