@@ -244,9 +244,9 @@ def test_an_argument_that_changes_meanwhile_makes_no_stale_function(monkeypatch)
     """As if another thread gave it another shape after it was looked at, and before its looks are written down."""
     make = short_plans.short_plan
 
-    def changed(specialization, arguments):
+    def changed(specialization, arguments, may_be_pinned):
         arguments[0].shape = (6,)
-        return make(specialization, arguments)
+        return make(specialization, arguments, may_be_pinned)
 
     monkeypatch.setattr(short_plans, "short_plan", changed)
     run = tl_dpnp.fuse(lambda a: a + 1)
@@ -530,3 +530,47 @@ def test_what_is_put_back_may_still_be_held():
 
 def test_references_are_counted_where_machine_code_looks():
     assert result_arrays.counts_are_known()
+
+
+def test_numbers_and_functions_outside_of_the_arguments_may_change(monkeypatch):
+    """Machine code compares the objects themselves first, and leaves numbers to Python once one has changed."""
+    def step(axis, factor, function):
+        return lambda x, y: function(x, y).sum(axis) * factor + SHIFT
+
+    x, y = random(4, 5), random(4, 5, seed=1)
+    plain = step(1, 3, lambda x, y: x * y)
+    run = short(plain, x, y)
+    assert run._recent.calls[0].short.is_pinned
+    cells = dict(zip(plain.__code__.co_freevars, plain.__closure__, strict=True))
+
+    def check():
+        for _ in range(CALLS + 3):
+            np.testing.assert_allclose(dpnp.asnumpy(run(x, y)), dpnp.asnumpy(plain(x, y)), rtol=1e-12)
+
+    check()
+    for value in (2.5, 2.5, -1.0):
+        monkeypatch.setattr(f"{__name__}.SHIFT", value)
+        check()
+        assert not run._recent.calls[0].short.is_pinned
+    monkeypatch.setattr(f"{__name__}.SHIFT", 7)
+    check()
+    for name, value in (("factor", 4), ("factor", 0.5), ("axis", 0), ("axis", 1), ("function", lambda x, y: x - y)):
+        cells[name].cell_contents = value
+        check()
+    del cells["factor"].cell_contents
+    with pytest.raises(NameError):
+        run(x, y)
+
+
+def test_a_number_of_a_call_that_decides_is_looked_at():
+    factor = 2
+
+    def repeated(x, times):
+        for _ in range(times):
+            x = x * factor
+        return x
+
+    x = random(4)
+    run = tl_dpnp.fuse(repeated)
+    for times in (3, 3, 3, 3, 3, 3, 2, 3, 5, 0, 3):
+        assert np.array_equal(dpnp.asnumpy(run(x, times)), dpnp.asnumpy(repeated(x, times)))

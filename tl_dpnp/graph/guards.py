@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import copysign
-from types import CodeType, FunctionType, MappingProxyType
+from types import CellType, CodeType, FunctionType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -94,22 +94,24 @@ def same_value(one: Any, other: Any) -> bool:
     return repr(one) == repr(other) if isinstance(one, _BY_TEXT) else bool(one == other)
 
 
-def _fixed(path: Path) -> Fixed | None:
-    """Return what a guard says if it is that a variable of a module, or an attribute of a function itself, is an
-    object: reading these runs no code of Python's."""
-    kind, expected = path.guard or ("", None)
+def _fixed(path: Path, expected: Any) -> Fixed | None:
+    """Return that a path leads to an object, if it is that of a variable of a module or closure, or of an attribute of
+    a function itself: reading these runs no code of Python's."""
     owner = path.parent.key if path.parent is not None and path.parent.kind == "constant" else None
-    if kind != "is" or type(path.key) is not str:
+    if type(path.key) is not str:
         return None
     if path.kind == "global" and type(owner) is dict and path.key in owner:
         return Fixed(owner, path.key, expected, False)
+    if path.kind == "cell" and type(owner) is CellType:
+        return Fixed(owner, _OF_A_CELL, expected, True)
     if path.kind == "attribute" and type(owner) is FunctionType and path.key in _FUNCTION_ATTRIBUTES:
         return Fixed(owner, path.key, expected, True)
     return None
 
 
-#: Attributes that every function has.
+#: Attributes that every function has, and what a variable of a closure has its value in.
 _FUNCTION_ATTRIBUTES = ("__code__", "__defaults__", "__kwdefaults__")
+_OF_A_CELL = "cell_contents"
 
 Check = Callable[[Sequence[Any], dict[str, Any], list[Any], list[Any], list[float]], bool]
 
@@ -159,9 +161,27 @@ class Guards:
 
         It looks at arrays as well, so that these are only found: the list of `usm_ndarray` stays as it is.
         """
-        fixed = {id(path): known for path in self._guarded if (known := _fixed(path)) is not None}
+        fixed = {id(path): known for path in self._guarded if path.guard is not None and path.guard[0] == "is"
+                 and (known := _fixed(path, path.guard[1])) is not None}
         others = [path for path in self._guarded if id(path) not in fixed]
         return [*fixed.values()], _Writer({"array": _FOUND}).written(others) if others else None
+
+    def pinned(self) -> tuple[list[Fixed], list[float]] | None:
+        """Return all guards as what machine code can check, and the numbers that they find: each has to be the very
+        object that is there now.  None where there is a guard that is more than that."""
+        fixed: list[Fixed] = []
+        numbers: list[float] = []
+        for path in self._guarded:
+            kind, expected = path.guard or ("", None)
+            if kind not in ("is", "value", "scalar") or (known := _fixed(path, None)) is None:
+                return None
+            found = path.evaluate((), {})
+            if kind == "scalar":
+                numbers.append(found)
+            elif found is not expected and not (kind == "value" and same_value(found, expected)):
+                return None
+            fixed.append(known._replace(expected=found))
+        return fixed, numbers
 
     def failing(self, *call: Any) -> Path | None:
         """Return the path where a call finds something else, None if there is none; takes what a `Check` takes."""

@@ -87,22 +87,32 @@ class RecentCalls:
         run more of them if it lacks arrays, and leave it away where its calls have become long."""
         found = call.found
         if call.short is not None:
-            call.short.function.renew()
-            if call.short.function.is_slow:
+            function = call.short.function
+            if function.is_slow:
                 call.short = None
                 self._keep(self.calls)
+            elif function.record.misses or not call.short.is_pinned:
+                function.renew()
+            elif isinstance(found, Specialization):  # what it was pinned to has changed, and may do so again
+                self._shorten(call, found, arguments, False)
         elif call.may_be_short and isinstance(found, Specialization):
             short = found.short_calls
             if short is None or short.problem is not None:
                 call.may_be_short = False
             elif short.function is not None:
                 call.may_be_short = False
-                from tl_dpnp.graph.short_plans import short_plan  # brings LLVM
+                self._shorten(call, found, arguments, True)
 
-                plan = short_plan(found, arguments)
-                if call.unpacked(arguments) is not None:  # no other thread has changed an argument
-                    call.short = plan
-                    self._keep(self.calls)
+    def _shorten(
+        self, call: RecentCall, found: Specialization, arguments: tuple[Any, ...], may_be_pinned: bool
+    ) -> None:
+        """Find a function that runs a call as a whole."""
+        from tl_dpnp.graph.short_plans import short_plan  # brings LLVM
+
+        plan = short_plan(found, arguments, may_be_pinned)
+        if call.unpacked(arguments) is not None:  # no other thread has changed an argument
+            call.short = plan
+            self._keep(self.calls)
 
     def _keep(self, calls: tuple[RecentCall, ...]) -> None:
         self.calls = calls

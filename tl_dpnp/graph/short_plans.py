@@ -31,10 +31,11 @@ __all__ = ["ShortPlan", "short_plan"]
 @dataclass(frozen=True)
 class ShortPlan:
     """What runs calls whose arguments look like those of one: `run` takes them by position, and returns the result, or
-    False where the plan is not for it."""
+    False where the plan is not for it.  It may be `pinned` to what was outside of the arguments in that call."""
 
     run: Callable[[tuple[Any, ...]], Any]
     function: ResultFunction
+    is_pinned: bool = False
 
 
 class _Places(NamedTuple):
@@ -99,8 +100,18 @@ def _after_a_look(
     return looked
 
 
-def short_plan(specialization: Specialization, arguments: tuple[Any, ...]) -> ShortPlan | None:
-    """Return what runs calls like one by position, of a plan that has `short_calls`; None where there is nothing."""
+#: Where each number of a plan comes from: whether it is an argument, and its position or itself; None for what is
+#: computed from an argument.
+_Sources = Sequence[tuple[bool, Any] | None]
+
+
+def short_plan(
+    specialization: Specialization, arguments: tuple[Any, ...], may_be_pinned: bool = True
+) -> ShortPlan | None:
+    """Return what runs calls like one by position, of a plan that has `short_calls`; None where there is nothing.
+
+    If it may be, it is pinned to the objects outside of the arguments, where Python would have to look at these.
+    """
     short, (step,) = specialization.short_calls, specialization.plan.steps
     assert short is not None
     assert isinstance(step, KernelStep)
@@ -111,19 +122,52 @@ def short_plan(specialization: Specialization, arguments: tuple[Any, ...]) -> Sh
     places = _Places([place for place, value in enumerate(values) if type(value) is dpnp.ndarray],
                      [place for place, value in enumerate(values) if type(value) in TRACED_KINDS])
     fixed, guards = specialization.origin.guards.divided()
+    whole = _looking(specialization, unpack, specialization.guards, places)
+    is_all = (result.is_array or result.is_tuple) and len(values) == len(arguments) and all(
+        map(operator.is_, values, arguments))
+    needs_look = not (is_all and guards is None and specialization.takes_numbers_as_they_are)
+    pinned = _pinned(specialization, values, places) if may_be_pinned and is_all and needs_look else None
+    if pinned is not None:
+        objects, sources = pinned
+        call = _call(specialization, step, values, places, objects, result, sources)
+        function = None if call is None else short.function_with_results(step.launch, call, POOL)
+        if function is not None and whole(arguments) is not None:
+            return ShortPlan(function.run, function, True)
     look = _looking(specialization, unpack, guards, places)
     given = look(arguments)
     # What this gives for this call is what the function of all calls has to take.
     call = None if given is None else _call(specialization, step, given.values, places, fixed, result)
     function = None if call is None else short.function_with_results(step.launch, call, POOL)
-    whole = _looking(specialization, unpack, specialization.guards, places)
     if function is None or whole(arguments) is None:  # what was found has changed since
         return None
-    run = function.run
-    if not (guards is None and specialization.takes_numbers_as_they_are and (result.is_array or result.is_tuple)
-            and all(map(operator.is_, values, arguments)) and len(values) == len(arguments)):
-        run = _after_a_look(run, look, specialization, result)
+    run = _after_a_look(function.run, look, specialization, result) if needs_look else function.run
     return ShortPlan(run, function)
+
+
+def _pinned(
+    specialization: Specialization, values: tuple[Any, ...], places: _Places
+) -> tuple[Sequence[Fixed], _Sources] | None:
+    """Return the objects outside of the arguments that calls depend on, and where the numbers come from if these stay;
+    None where that is not all."""
+    found = specialization.origin.guards.pinned()
+    if found is None or len(specialization.plan.inputs) != len(places.arrays):
+        return None
+    objects, numbers = found
+    known = specialization.fitting([*(values[place] for place in places.scalars), *numbers])
+    if known is None:
+        return None
+    tape = specialization.plan.tape
+    given = iter([*((True, place) for place in places.scalars), *((False, number) for number in numbers)])
+    sources: list[tuple[bool, Any] | None] = []
+    for value, entry in zip(known, [None] * len(known) if tape is None else tape.entries, strict=True):
+        if entry is None:
+            sources.append(next(given))
+        else:
+            of = [sources[operand] for is_position, operand in entry[1] if is_position]
+            sources.append((False, value) if all(each is not None and not each[0] for each in of) else None)
+    decided = [place for place, _ in (*specialization.numbers, *specialization.buckets)]
+    may_change = any((source := sources[place]) is None or source[0] for place in decided)
+    return None if may_change else (objects, sources)
 
 
 def _numbers_of(specialization: Specialization) -> tuple[tuple[int, Callable[[float], float]], ...]:
@@ -135,11 +179,12 @@ def _numbers_of(specialization: Specialization) -> tuple[tuple[int, Callable[[fl
 
 def _call(
     specialization: Specialization, step: KernelStep, given: tuple[Any, ...], places: _Places, fixed: Sequence[Fixed],
-    result: NewArrays,
+    result: NewArrays, numbers: _Sources | None = None,
 ) -> CallWithResults | None:
-    """Return what a call consists of, for which machine code is given some values."""
+    """Return what a call consists of, for which machine code is given some values; where `numbers` come from if what is
+    outside of the arguments stays."""
     plan, allocations = specialization.plan, {made.slot: made for made in step.allocations}
-    scalars = _scalars(specialization, step, len(given), places)
+    scalars = _scalars(specialization, step, len(given), places, numbers)
     if scalars is None or not allocations.keys() >= {*result.slots}:
         return None
     slots = [*result.slots, *(allocations.keys() - {*result.slots})]
@@ -157,20 +202,24 @@ def _call(
 
 
 def _scalars(
-    specialization: Specialization, step: KernelStep, count: int, places: _Places
+    specialization: Specialization, step: KernelStep, count: int, places: _Places, sources: _Sources | None
 ) -> tuple[tuple[bool, Any], ...] | None:
     """Return the scalars of the kernel, where a call is given `count` values; None where machine code does not round
     one as the plan does."""
     scalars: list[tuple[bool, Any]] = [(False, value) for value in step.fixed]
-    if not specialization.takes_numbers_as_they_are:
+    if sources is None and not specialization.takes_numbers_as_they_are:
         return (*scalars, *((True, place) for place in range(count - len(step.scalars), count)))
-    tape, given = specialization.plan.tape, iter(places.scalars)
-    sources: list[tuple[bool, Any]] = [(True, place) for place in given] if tape is None else [
-        (True, next(given)) if entry is None else (False, value)
-        for entry, value in zip(tape.entries, tape.values, strict=True)]
+    if sources is None:
+        tape, given = specialization.plan.tape, iter(places.scalars)
+        sources = [(True, place) for place in given] if tape is None else [
+            (True, next(given)) if entry is None else (False, value)
+            for entry, value in zip(tape.entries, tape.values, strict=True)]
     rounds: dict[int, Callable[[float], float]] = {}
     for place, round in step.scalars:
-        is_argument, value = sources[place]
+        source = sources[place]
+        if source is None:
+            return None
+        is_argument, value = source
         if is_argument:
             rounds[len(scalars)] = round
         scalars.append((is_argument, value if is_argument else round(value)))
