@@ -133,7 +133,7 @@ class KernelStep:
             if not self._calls_before and calls.are_worth_results:
                 from tl_dpnp.graph.short_steps import short_step  # brings LLVM
 
-                self.short = short_step(self, calls, registers, scalars)
+                self.short = short_step(self, calls, registers, scalars, POOL)
 
 
 @dataclass

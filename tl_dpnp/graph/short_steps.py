@@ -10,9 +10,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
-from tl_dpnp.graph.plan import POOL, KernelStep, Registers
 from tl_dpnp.runtime.sycl.host_calls import ShortCalls
+from tl_dpnp.runtime.sycl.memory_pool import MemoryPool
 from tl_dpnp.runtime.sycl.result_arrays import NewArray
 from tl_dpnp.runtime.sycl.result_calls import CallWithResults, ResultFunction
 from tl_dpnp.runtime.watching import MACHINE_CODE, door
@@ -20,19 +21,33 @@ from tl_dpnp.runtime.watching import MACHINE_CODE, door
 __all__ = ["ShortStep", "short_step"]
 
 
+class Step(Protocol):
+    """What is needed of a `tl_dpnp.graph.plan.KernelStep`."""
+
+    launch: Any
+    allocations: Any
+    operands: tuple[tuple[int, int], ...]
+    scalars: tuple[tuple[int, Callable[[float], float]], ...]
+    fixed: tuple[float, ...]
+    short: ShortStep | None
+
+    def launched(self, registers: list[Any], scalars: Sequence[float]) -> None:
+        """Allocate the results and launch the kernel."""
+
+
 @dataclass(frozen=True)
 class ShortStep:
     """Machine code for a step: it is given the arrays in some registers and `numbers` of the call, each rounded, and
     makes those of other registers."""
 
-    step: KernelStep
+    step: Step
     given: tuple[int, ...]
     numbers: tuple[tuple[int, Callable[[float], float]], ...]
     made: tuple[int, ...]
     function: ResultFunction
 
-    def run(self, registers: Registers, scalars: Sequence[float]) -> None:
-        """Run the step, as `KernelStep.launched` does where machine code does not."""
+    def run(self, registers: list[Any], scalars: Sequence[float]) -> None:
+        """Run the step, as `Step.launched` does where machine code does not."""
         values = [registers[slot] for slot in self.given]
         if self.numbers:
             values += [round(scalars[place]) for place, round in self.numbers]
@@ -45,7 +60,7 @@ class ShortStep:
             for slot, array in zip(self.made, made, strict=True):
                 registers[slot] = array
 
-    def _refused(self, registers: Registers, scalars: Sequence[float]) -> None:
+    def _refused(self, registers: list[Any], scalars: Sequence[float]) -> None:
         """Launch the kernel; nothing is refused once more but for results that were all held."""
         if self.function.record.misses:
             self.function.renew()
@@ -59,9 +74,12 @@ door(ShortStep, "run", lambda short: (f"@{short.step.launch.binding.program.name
 
 
 def short_step(
-    step: KernelStep, calls: ShortCalls, registers: Registers, scalars: Sequence[float]
+    step: Step, calls: ShortCalls, registers: list[Any], scalars: Sequence[float], pool: MemoryPool
 ) -> ShortStep | None:
-    """Return what runs a step that has just been run with these registers and numbers, or None."""
+    """Return what runs a step that has just been run with these registers and numbers, or None.
+
+    Results are in memory of a pool.
+    """
     made = tuple(result.slot for result in step.allocations)
     given = tuple(dict.fromkeys(slot for slot, _ in step.operands if slot not in made))
     arguments = (*[registers[slot] for slot in given], *[round(scalars[place]) for place, round in step.scalars])
@@ -73,5 +91,5 @@ def short_step(
         tuple(NewArray(result.shape, result.dtype, result.usm_type) for result in step.allocations),
         None if len(made) == 1 else len(made), (), ctypes.c_int64(), are_dpnp=False,
     )
-    function = calls.function_with_results(step.launch, call, POOL)
+    function = calls.function_with_results(step.launch, call, pool)
     return None if function is None else ShortStep(step, given, step.scalars, made, function)
