@@ -471,7 +471,7 @@ class Interceptor:
         """Return what is called for code that is not followed: it may read and change every array."""
         rearranges = (getattr(function, "__module__", None) or "").partition(".")[0] in _REARRANGING
         is_user = isinstance(function, types.FunctionType) and is_user_code(function)
-        return functools.partial(self._foreign, function, rearranges, is_user and not rearranges)
+        return functools.partial(self._foreign, function, rearranges, is_user)
 
     def _foreign(self, function: Any, rearranges: bool, is_user: bool, /, *arguments: Any, **keywords: Any) -> Any:
         if rearranges or (not is_user and all(map(_is_data, (*arguments, *keywords.values())))):

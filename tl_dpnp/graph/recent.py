@@ -84,7 +84,8 @@ class RecentCalls:
 
     def hasten(self, call: RecentCall, arguments: tuple[Any, ...]) -> None:
         """Find a function that runs a call as a whole, after one that was run by its plan, once there is one; have it
-        run more of them if it lacks arrays, and leave it away where its calls have become long."""
+        run more of them if it lacks arrays, another one run them if what it is pinned to has changed, and leave it away
+        where its calls have become long."""
         found = call.found
         if call.short is not None:
             function = call.short.function
