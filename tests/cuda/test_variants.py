@@ -125,17 +125,21 @@ def test_another_variant_is_compiled_when_a_call_needs_it(compilations):
 
 
 @pytest.mark.parametrize(("element", "sizes", "form"), [
-    ("bf16", (107, 170, 104), "blocked"), ("bf16", (66, 68, 67), "staged"), ("f32", (89, 102, 78), "staged"),
+    ("bf16", (107, 170, 104), "packed"), ("bf16", (202, 198, 219), "blocked"), ("bf16", (66, 68, 67), "staged"),
+    ("f32", (89, 102, 78), "staged"),
 ])
 def test_elements_of_16_bits_are_not_multiplied_in_registers_where_products_are_large(
     compilations, element, sizes, form
 ):
     """Register tiles make each of them f32 for each term; small ones run on tensor cores in the staged form, too."""
     m, n, k = sizes
-    kernel = tl_dpnp.compile(source(element, element, "n.t", sizes=sizes, batched="ABC"), target="cuda", cache=False)
+    program = source(element, element, "n.t", sizes=sizes, batched="ABC")
+    kernel = tl_dpnp.compile(program, target="cuda", cache=False)
     none = dict.fromkeys("ABC", 0)
     call = bound(kernel, {"A": (m, k), "B": (n, k), "C": (m, n)}, none, none, 400)
     assert kernel.prepare(call, cuda_device(0)).form == form
+    mapping = tl_dpnp.compile(program, target="cuda", form=form, cache=False).lower(H200).mapping
+    assert ("in registers" in mapping) == (element == "f32")
 
 
 @pytest.mark.parametrize("name", ["what tensor maps take", "an address", "a stride"])

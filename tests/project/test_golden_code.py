@@ -22,13 +22,13 @@ GOLDEN = Path(__file__).parent / "golden"
 FAMILIES = {"linear": linear_algebra.linear_algebra, "scalar": linear_algebra.scalar_code,
             "random": lambda: forms.random_programs(0, 60), **forms.FAMILIES}
 #: One of so many kernels of a family is compared.
-SHARE = {"linear": 16, "scalar": 14, "random": 6, "batch": 5, "divided": 3, "staged": 6, "spread": 3, "tiled": 1,
-         "blocked": 1, "blocks": 4, "dpas": 6, "amx": 4, "schedule": 6, "tuned": 3}
+SHARE = {"linear": 16, "scalar": 14, "random": 6, "batch": 5, "divided": 3, "staged": 6, "packed": 1, "spread": 3,
+         "tiled": 1, "blocked": 1, "blocks": 4, "dpas": 6, "amx": 4, "schedule": 6, "tuned": 3}
 #: The engines that each mapping has.
 ENGINES = {
     "vector": {"simd", "amx", "amx emulated"}, "divided": {"simd"},
     "subgroup": {"simd", "dpas", "dpas emulated, 8 lanes", "dpas emulated, 16 lanes", "fma", "mma.sync"},
-    "staged": {"fma", "mma.sync"}, "spread": {"fma", "mma.sync"}, "tiled": {"wgmma.mma_async"},
+    "staged": {"fma", "mma.sync"}, "packed": {"mma.sync"}, "spread": {"fma", "mma.sync"}, "tiled": {"wgmma.mma_async"},
     "blocked": {"fma", "mma.sync", "wgmma.mma_async"},
 }
 

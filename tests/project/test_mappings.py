@@ -21,8 +21,10 @@ MODULES = [importlib.import_module(found.name)
            for found in pkgutil.walk_packages(mappings.__path__, f"{mappings.__name__}.")]
 CLASSES = {value for module in MODULES for value in vars(module).values()
            if inspect.isclass(value) and issubclass(value, Mapping)} - {Mapping, LoopMapping}
-#: Where users give the names, and words that only happen to be one: of other languages, and a scope of atomic accesses.
-EXEMPT = {"config.py": {"vector", "subgroup"}, "language/hints.py": {"vector"}, "language/assembly.py": {"subgroup"}}
+#: Where users give the names, and words that only happen to be one: of other languages, a scope of atomic accesses, and
+#: a kind of the blocks that messages load.
+EXEMPT = {"config.py": {"vector", "subgroup"}, "language/hints.py": {"vector"}, "language/assembly.py": {"subgroup"},
+          "kernels/dpas/block_shapes.py": {"packed"}, "kernels/dpas/tile_blocks.py": {"packed"}}
 
 
 def named(path):

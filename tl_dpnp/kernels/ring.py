@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from llvmlite import ir
@@ -35,7 +35,8 @@ class Slot:
     Consecutive operands of teams are `pitch` apart.  With `is_merged` the operands of a block follow one another in
     global memory; with `in_table` their addresses are in a table, to which an offset is added.  Those of a block lie as
     far behind a multiple of `line` as in global memory, of 128 bytes or of 16.  Each is that of `share` work-groups
-    which follow one another, and of all teams of a block.
+    which follow one another, and of all teams of a block; or it is one of so many `parts` of a matrix, the last of
+    which is shorter than the others; or a piece of one, `skip` bytes from its start.  The matrix has `matrix` bytes.
     """
 
     offset: int
@@ -47,21 +48,24 @@ class Slot:
     is_result: bool
     line: int
     share: int = 1
+    parts: int = 1
+    matrix: int = 0
+    skip: int = 0
 
     @property
     def shifts(self) -> bool:
         """Whether what a turn copies begins anywhere between two multiples of a line, in global and local memory."""
-        return self.is_merged and self.bytes % self.line != 0
+        return self.is_merged and math.gcd(self.bytes, self.matrix, self.skip) % self.line != 0
 
     @property
     def has_edges(self) -> bool:
         """Whether what a turn copies may begin or end between two multiples of 16 bytes."""
-        return self.is_merged and self.bytes % _ALIGNMENT != 0
+        return self.is_merged and self.unit != _ALIGNMENT
 
     @property
     def unit(self) -> int:
         """What the engine wants the address of the first operand to be a multiple of."""
-        return math.gcd(self.bytes, _ALIGNMENT)
+        return math.gcd(self.bytes, self.matrix, self.skip, _ALIGNMENT)
 
 
 @dataclass(frozen=True)
@@ -336,7 +340,7 @@ class Ring:
         groups: ir.Value | None = None,
     ) -> _Run:
         """Return what a turn copies of an operand; from what has `groups` work-groups more may be read than it is."""
-        start, size = _start(b, slot, base, first), _size(b, slot, valid)
+        start, size = _start(b, slot, base, first), _size(b, slot, first, valid)
         place, fits = self._run_place(b, turn, slot, start), _fits(b, start, slot)
         if not slot.has_edges:
             return _Run(slot, start, place, size, fits, index(0), size)
@@ -344,7 +348,7 @@ class Ring:
         # Whole 16 bytes lie around the run, or within it; those around it are read if they are the array's own.
         inner_start, inner_end = _multiple(b, start, up=True), _multiple(b, end, up=False)
         if groups is not None:
-            limit = _start(b, slot, base, groups)
+            limit = _start(b, replace(slot, skip=0), base, groups)
             before, behind = _multiple(b, start, up=False), _multiple(b, end, up=True)
             inner_start = b.select(b.icmp_unsigned(">=", before, base), before, inner_start)
             inner_end = b.select(b.icmp_unsigned("<=", behind, limit), behind, inner_end)
@@ -394,7 +398,7 @@ class Ring:
         start = _start(b, slot, base, first)
 
         def copy() -> None:
-            self._copy(b, slot.word, self._run_place(b, turn, slot, start), start, _size(b, slot, valid),
+            self._copy(b, slot.word, self._run_place(b, turn, slot, start), start, _size(b, slot, first, valid),
                        self._thread(b), self._threads(b), inwards)
 
         if_then(b, b.not_(_fits(b, start, slot)), copy)
@@ -486,11 +490,19 @@ def _fits(b: ir.IRBuilder, address: ir.Value, slot: Slot) -> ir.Value:
 
 def _start(b: ir.IRBuilder, slot: Slot, base: ir.Value, first: ir.Value) -> ir.Value:
     """Return where in global memory a batch has what a block takes from its first work-group on."""
-    return b.add(base, b.mul(first if slot.share == 1 else b.udiv(first, index(slot.share)), index(slot.bytes)))
+    if slot.parts > 1:
+        matrix, part = b.udiv(first, index(slot.parts)), b.urem(first, index(slot.parts))
+        return b.add(base, b.add(b.mul(matrix, index(slot.matrix)), b.mul(part, index(slot.bytes))))
+    matrix = first if slot.share == 1 else b.udiv(first, index(slot.share))
+    start = b.add(base, b.mul(matrix, index(slot.matrix or slot.bytes)))
+    return b.add(start, index(slot.skip)) if slot.skip else start
 
 
-def _size(b: ir.IRBuilder, slot: Slot, valid: ir.Value) -> ir.Value:
-    """Return how many bytes a block takes of a batch for so many work-groups."""
+def _size(b: ir.IRBuilder, slot: Slot, first: ir.Value, valid: ir.Value) -> ir.Value:
+    """Return how many bytes a block takes of a batch for so many work-groups from its first one on."""
+    if slot.parts > 1:
+        before = b.mul(b.urem(first, index(slot.parts)), index(slot.bytes))
+        return _least(b, index(slot.bytes), b.sub(index(slot.matrix), before))
     return b.mul(valid, index(slot.bytes)) if slot.share == 1 else index(slot.bytes)
 
 

@@ -10,7 +10,7 @@ from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.rewrite import map_operation, replace_body
 from tl_dpnp.scalars import INDEX
 
-__all__ = ["Parts", "divisible_product", "in_parts"]
+__all__ = ["Parts", "divisible_product", "in_parts", "static_product"]
 
 #: What may stand beside the product: nothing that writes, and nothing that runs in regions.
 _BESIDE = (ops.GroupId, ops.Load, ops.Subview, ops.Expand, ops.Fuse, ops.SizeOf, ops.ScalarOperation)
@@ -20,13 +20,15 @@ _BESIDE = (ops.GroupId, ops.Load, ops.Subview, ops.Expand, ops.Fuse, ops.SizeOf,
 class Parts:
     """A `function` whose work-groups are `count` parts, in order, of each one of another function.
 
-    `group` is the number of that, and `slices` are what a part has of a factor and of the result.
+    `group` is the number of that, and `slices` are what a part has of a factor and of the result.  The last part is
+    `missing` rows or columns short: what the function has there is beyond the matrices.
     """
 
     function: ops.Function
     count: int
     group: ops.Value
     slices: tuple[ops.Value, ops.Value]
+    missing: int = 0
 
     def are_columns(self, view: ops.Subview) -> bool:
         """Whether a view is what a part has of a matrix, all of which follows one another in memory."""
@@ -43,8 +45,19 @@ def divisible_product(function: ops.Function) -> ops.Contraction | None:
     return products[0]
 
 
+def static_product(function: ops.Function) -> ops.Contraction | None:
+    """Return the product of matrices of known sizes that is all that a canonical function does, None for others."""
+    product = divisible_product(function)
+    if product is None or not all(ops.memref_type(value).is_static for value in (*product.inputs, product.output)):
+        return None
+    return product
+
+
 def in_parts(function: ops.Function, product: ops.Contraction, mode: int, count: int) -> Parts:
-    """Divide the one product of a canonical function into so many parts, which divide that mode of the result."""
+    """Divide the one product of a canonical function, along a mode of the result, into so many parts.
+
+    All but the last have the same size.
+    """
     taken = {value.name for operation in function.body for value in operation.results}
     taken |= {parameter.name for parameter in function.parameters}
 
@@ -54,7 +67,7 @@ def in_parts(function: ops.Function, product: ops.Contraction, mode: int, count:
     item, group, part, first = (ops.Value(fresh(name), INDEX) for name in ("item", "group", "part", "first"))
     size = ops.memref_type(product.output).shape[mode]
     assert size is not None
-    width = size // count
+    width = -(-size // count)
     # The columns of the result are those of the second factor, its rows those of the first.
     position = 1 if mode == 1 else 0
     factor = _slice_of(product.inputs[position], mode ^ product.transposes[position], first, width, fresh("factor"))
@@ -80,7 +93,8 @@ def in_parts(function: ops.Function, product: ops.Contraction, mode: int, count:
                 operation = replace(operation, inputs=inputs, output=result.result)
             yield operation
 
-    return Parts(replace_body(function, body()), count, group, (factor.result, result.result))
+    slices = factor.result, result.result
+    return Parts(replace_body(function, body()), count, group, slices, count * width - size)
 
 
 def _slice_of(value: ops.Value, mode: int, first: ops.Value, width: int, name: str) -> ops.Subview:

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 from tl_dpnp.target.multiprocessor import TileTime
 
-__all__ = ["LARGE", "PARTS", "BlockPlan", "BlockShape", "MatrixMap", "MatrixSides", "TileChoice", "TilePlan",
-           "TileShape"]
+__all__ = ["LARGE", "LARGE_OF_NARROW", "PARTS", "BlockPlan", "BlockShape", "MatrixMap", "MatrixSides", "TileChoice",
+           "TilePlan", "TileShape"]
 
 #: How many blocks may share the sums of a tile: what clusters may have on all devices that have them.
 PARTS = (1, 2, 3, 4, 5, 6, 7, 8)
-#: Multiplications from which a product of known sizes does not run in the staged form.
-LARGE = 1 << 21
+#: Multiplications from which a product of known sizes does not run in the staged form, and those where its operands
+#: have 16 bits, which threads of the blocked form load one by one or in pairs.
+LARGE, LARGE_OF_NARROW = 1 << 21, 1 << 24
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,8 @@ class BlockPlan:
     `left`, `right` and `result` are L (m x k), R (k x n) and D (m x n), which is C or its transpose.  `alpha` and
     `beta` are constants, or positions of parameters, which are integers here.  Products of fewer than `least`
     multiplications run in another form, and, where it `is_for_few`, more of them than there are multiprocessors.  Up to
-    `most_parts` blocks share the sums of a tile, where that gains more than the factor `worth_sharing`.
+    `most_parts` blocks share the sums of a tile, where that gains more than the factor `worth_sharing`.  Products of a
+    batch have other forms where sizes are known, those of fewer than `large` multiplications.
     """
 
     left: MatrixSides
@@ -207,11 +209,12 @@ class BlockPlan:
     most_parts: int
     worth_sharing: float
     is_for_few: bool = False
+    large: int = LARGE
 
     def is_for_any_sizes(self, shapes: Sequence[Any]) -> bool:
         """Return whether the kernel is as good as one that knows the sizes; see `TilePlan.is_for_any_sizes`."""
         (n, m), left = shapes[self.result.parameter][:2], shapes[self.left.parameter]
-        return not self.result.is_batched or m * n * left[1 - self.left.side_mode] >= LARGE
+        return not self.result.is_batched or m * n * left[1 - self.left.side_mode] >= self.large
 
     def choice(self, m: int, n: int, k: int, products: int, units: Callable[[int, int], int]) -> tuple[int, int]:
         """Return which of the shapes is the fastest for m x n matrices, and how many blocks share a sum.

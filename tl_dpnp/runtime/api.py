@@ -86,16 +86,16 @@ def compile(
     ``"auto"``: the setting ``TL_DPNP_TARGET``. A kernel is compiled at its first call, for the device of its arguments;
     with `queue` (a `dpctl.SyclQueue`) at once, and then all arguments must be on that queue. `form` says how a
     work-group runs: ``"vector"``, one work-item with vectors, ``"divided"``, several of those that share one product,
-    ``"subgroup"``, or ``"staged"``, ``"spread"``, ``"tiled"`` and ``"blocked"`` on CUDA devices (docs/cuda.md); by
-    default the setting ``TL_DPNP_FORM`` or the device and the call decide. `schedule` replaces the default schedules of
-    one function: it maps the names of instructions (``gemm_0``, see `Kernel.schedules`) to a `Schedule`, to what its
-    ``to_json`` returned, or to a function that is called with a fresh `Schedule`. `tuned` says whether to use what
-    `Kernel.tune` found for the other instructions; by default the setting ``TL_DPNP_TUNED`` decides. `precision` is
-    what products of f32 matrices may lose on a matrix engine: nothing (``"highest"``, the default), or the rounding of
-    operands to sums of bf16 or tf32 (``"high"``) or to tf32 or bf16 (``"default"``): docs/xmx.md, docs/cuda.md.
-    `emulate_dpas` computes the engine's instruction lane by lane, with 8 or 16 lanes, on devices without one; by
-    default the setting ``TL_DPNP_EMULATE_DPAS`` decides.  The reference target takes none of the six.
-    `cache=False` leaves the disk cache alone.  `debug` compiles bounds checks in and refuses written arguments that
+    ``"subgroup"``, or ``"staged"``, ``"packed"``, ``"spread"``, ``"tiled"`` and ``"blocked"`` on CUDA devices
+    (docs/cuda.md); by default the setting ``TL_DPNP_FORM`` or the device and the call decide. `schedule` replaces the
+    default schedules of one function: it maps the names of instructions (``gemm_0``, see `Kernel.schedules`) to a
+    `Schedule`, to what its ``to_json`` returned, or to a function that is called with a fresh `Schedule`. `tuned` says
+    whether to use what `Kernel.tune` found for the other instructions; by default the setting ``TL_DPNP_TUNED``
+    decides. `precision` is what products of f32 matrices may lose on a matrix engine: nothing (``"highest"``, the
+    default), or the rounding of operands to sums of bf16 or tf32 (``"high"``) or to tf32 or bf16 (``"default"``):
+    docs/xmx.md, docs/cuda.md. `emulate_dpas` computes the engine's instruction lane by lane, with 8 or 16 lanes, on
+    devices without one; by default the setting ``TL_DPNP_EMULATE_DPAS`` decides. The reference target takes none of the
+    six. `cache=False` leaves the disk cache alone. `debug` compiles bounds checks in and refuses written arguments that
     overlap others; by default the setting ``TL_DPNP_DEBUG`` decides.
 
     Raises `TLSyntaxError` or `TLVerifyError` for errors in the source, `TLTypeError` for unfit options and

@@ -374,8 +374,8 @@ class Kernel(Inspection):
 
         Raises what a call raises; `TLBindingError` for arguments without a single work-group, `TLTypeError` for a
         budget that is no positive number, `UnsupportedError` with ``target="reference"``, ``tuned=False``, and
-        ``form="divided"``, ``"staged"``, ``"spread"``, ``"tiled"`` or ``"blocked"``, which have no schedules of the
-        user's.
+        ``form="divided"``, ``"staged"``, ``"packed"``, ``"spread"``, ``"tiled"`` or ``"blocked"``, which have no
+        schedules of the user's.
         """
         self._device_overloads("tune")
         check_process()

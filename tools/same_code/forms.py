@@ -91,6 +91,18 @@ def _spread() -> Iterator[Definition]:
             yield Definition(f"spread/gemm.{transposes}/{element}/{m}x{n}x{k}", text, "sm_90a", (("form", "spread"),))
 
 
+def _packed() -> Iterator[Definition]:
+    draw = random.Random("packed")
+    for element, transposes in product(("bf16", "f16"), _TRANSPOSES):
+        m, n, k = (draw.randint(65, 180) for _ in range(3))
+        memrefs = {"A": f"{element}x{k}x{m}" if transposes[0] == "t" else f"{element}x{m}x{k}",
+                   "B": f"{element}x{n}x{k}" if transposes[2] == "t" else f"{element}x{k}x{n}",
+                   "C": f"{element}x{m}x{n}"}
+        text = batched(memrefs, f"gemm.{transposes} 1.0, %a, %b, 1.0, %c : {element}, memref<{memrefs['A']}>, "
+                                f"memref<{memrefs['B']}>, {element}, memref<{memrefs['C']}>")
+        yield Definition(f"packed/gemm.{transposes}/{element}/{m}x{n}x{k}", text, "sm_90a", (("form", "packed"),))
+
+
 def _tiled() -> Iterator[Definition]:
     types = (("bf16", "f32"), ("f16", "f32"), ("f16", "f16"), ("bf16", "bf16"), ("f32", "f32"))
     for number, (element, result) in enumerate(types):
@@ -233,7 +245,7 @@ def _tuned() -> Iterator[Definition]:
 
 #: The first part of names, and what yields the kernels.
 FAMILIES: dict[str, Callable[[], Iterator[Definition]]] = {
-    "batch": _batches, "divided": _divided, "staged": _staged, "spread": _spread, "tiled": _tiled, "blocked": _blocked,
-    "blocks": _blocks,
+    "batch": _batches, "divided": _divided, "staged": _staged, "packed": _packed, "spread": _spread, "tiled": _tiled,
+    "blocked": _blocked, "blocks": _blocks,
     "dpas": _matrix_units, "amx": _processor_tiles, "schedule": _given_schedules, "tuned": _tuned,
 }

@@ -17,11 +17,13 @@ from functools import partial
 from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import I32, LOCAL, constant, if_then, index, undefined
+from tl_dpnp.kernels.mma.emit import ldmatrix
+from tl_dpnp.kernels.mma.moves import MatrixLoad
 from tl_dpnp.kernels.mma.operands import FORMS, Finish, Matrix, lane_place, multiply, terms
 from tl_dpnp.kernels.mma.rows import LANES, ROWS, MmaRow
 from tl_dpnp.kernels.targets.nvvm import special_register
 
-__all__ = ["PaddedProduct", "find_padded_product"]
+__all__ = ["PaddedProduct", "find_packed_product", "find_padded_product"]
 
 #: Rows and columns of a tile; bytes of shared memory that are accessed at once.
 _ROWS, _COLUMNS, _BANKS = 16, 8, 128
@@ -34,7 +36,8 @@ class PaddedProduct:
     """A product of m x k and k x n by `warps` warps; `rows` are the forms of the instruction, the deepest first.
 
     With `is_turned` the rows of the instruction are the columns of C; with `is_joined` n counts the columns of all
-    teams, each of which has `warps` / `teams` warps.  With `is_split`, operands of f32 are sums of two tf32.
+    teams, each of which has `warps` / `teams` warps.  With `is_split`, operands of f32 are sums of two tf32.  Operands
+    that are packed lie as `Packing` lays them out, with k rounded up.
     """
 
     rows: tuple[MmaRow, ...]
@@ -46,6 +49,7 @@ class PaddedProduct:
     is_joined: bool = False
     teams: int = 1
     is_split: bool = False
+    is_packed: bool = False
 
     @property
     def row(self) -> MmaRow:
@@ -114,7 +118,7 @@ class PaddedProduct:
         The strides are those of what the instruction computes, `result_bytes` the size of its elements.
         """
         size, parts = self.row.a.bits // 8, self.row.parts("a")
-        if size != 2 or self.is_joined:
+        if size != 2 or self.is_joined or self.is_packed:
             return 1, 1
         down, across = self.parts
         rows, columns = 2 * self.tiles[0] // down, -(-self.tiles[1] // across)
@@ -189,9 +193,13 @@ class _Part:
         strips = [self.inside(self.column_of(strip, self.g, _COLUMNS - 1), width) for strip in range(self.columns)]
         zero = constant(ir.DoubleType() if product.row.c.bits == 64 else ir.FloatType(), 0.0)
         sums = {(i, j): [zero] * product.row.words("d") for i in range(rows) for j in range(self.columns)}
+        matrices = _Matrices(self, rows) if product.is_packed else None
         for start, row in product.steps:
-            words_a = [self.words(self.left, line, row, start) for line in blocks]
-            words_b = [self.words(self.right.transposed, line, row, start) for line in strips]
+            if matrices is not None:
+                words_a, words_b = matrices.of_left(start), matrices.of_right(start)
+            else:
+                words_a = [self.words(self.left, line, row, start) for line in blocks]
+                words_b = [self.words(self.right.transposed, line, row, start) for line in strips]
             for i in range(rows):
                 a = [words_a[2 * i + word % 2][word // 2] for word in range(row.words("a"))]
                 for j in range(self.columns):
@@ -347,6 +355,67 @@ def _conflicts(addresses: Sequence[int], size: int) -> int:
                 words[word % (_BANKS // 4)].add(word)
         total += max(map(len, words.values()))
     return total
+
+
+class _Matrices:
+    """The words of packed operands that a warp has in a step, by ``ldmatrix``, for so many tiles below one another."""
+
+    def __init__(self, part: _Part, rows: int) -> None:
+        self.part, self.rows = part, rows
+        b = part.b
+        lane = special_register(b, "tid.x")
+        self.within, number = b.and_(lane, index(7)), b.lshr(lane, index(3))
+        low, high = b.and_(number, index(1)), b.lshr(number, index(1))
+        # Matrices of A are the halves of the rows, then those of k; of B the halves of k, then two tiles.
+        line = b.add(b.mul(part.row, index(_ROWS)), b.mul(low, index(_COLUMNS)))
+        self.left, self.is_left_turned = self.first(part.left, line, high)
+        across = part.product.parts[1]
+        line = b.mul(b.add(part.column, b.mul(high, index(across))), index(_COLUMNS))
+        self.right, self.is_right_turned = self.first(part.right.transposed, line, low)
+
+    def first(self, matrix: Matrix, line: ir.Value, half: ir.Value) -> tuple[Matrix, bool]:
+        """Return a matrix from this lane's first row of it on, and whether that is along the lines of the operand."""
+        b = self.part.b
+        k = b.mul(half, index(_COLUMNS))
+        is_turned = matrix.strides[1] != 1
+        if is_turned:
+            k = b.add(k, self.within)
+        else:
+            line = b.add(line, self.within)
+        return matrix.at(b, line, k), is_turned
+
+    def load(self, matrix: Matrix, is_turned: bool, count: int, line: int, start: int) -> list[ir.Value]:
+        b = self.part.b
+        return ldmatrix(b, MatrixLoad(count, is_turned), b.ptrtoint(matrix.element(b, line, start), I32))
+
+    def of_left(self, start: int) -> list[list[list[ir.Value]]]:
+        """Return the words of each half of the rows of each tile, in a step along the sum."""
+        words: list[list[list[ir.Value]]] = []
+        for tile in range(self.rows):
+            line = tile * self.part.product.parts[0] * _ROWS
+            found = self.load(self.left, self.is_left_turned, 4, line, start)
+            words += [[[found[half]], [found[2 + half]]] for half in range(2)]
+        return words
+
+    def of_right(self, start: int) -> list[list[list[ir.Value]]]:
+        """Return the words of each tile, two of which are loaded together."""
+        words: list[list[list[ir.Value]]] = []
+        for tile in range(0, self.part.columns, 2):
+            count = 4 if tile + 1 < self.part.columns else 2
+            line = tile * self.part.product.parts[1] * _COLUMNS
+            found = self.load(self.right, self.is_right_turned, count, line, start)
+            words += [[[found[first]], [found[first + 1]]] for first in range(0, count, 2)]
+        return words
+
+
+def find_packed_product(element: str, m: int, n: int, k: int, warps: int) -> PaddedProduct | None:
+    """Return how `warps` warps compute a product of packed operands of 16 bits; None for those of other types."""
+    row = next((ROWS[name] for name in FORMS.get(element, ()) if ROWS[name].a.bits == 16), None)
+    if row is None:
+        return None
+    found = [PaddedProduct((row,), m, n, -(-k // row.k) * row.k, warps, is_turned, is_packed=True)
+             for is_turned in (False, True)]
+    return min(found, key=lambda product: product.registers)
 
 
 def find_padded_product(

@@ -24,7 +24,7 @@ from tl_dpnp.lowering.mappings.block_tiles import BATCHES, FEW, TILES, Tile
 from tl_dpnp.lowering.mappings.mapping import Mapping
 from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.plan import LaunchPlan
-from tl_dpnp.lowering.product_plans import LARGE, PARTS, BlockPlan, BlockShape, MatrixSides
+from tl_dpnp.lowering.product_plans import LARGE, LARGE_OF_NARROW, PARTS, BlockPlan, BlockShape, MatrixSides
 from tl_dpnp.lowering.sole_product import Operand, SoleProduct, factor, sole_product
 from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.scalars import F32, F64, INDEX, Precision, ScalarType
@@ -70,7 +70,7 @@ class Blocked(Mapping):
         least = 0 if options.form == cls.form else _least(other, analysis, unit.blocked)
         found = find_blocking(analysis.function, analysis.device, least, options.precision)
         if found is None and options.form is None and isinstance(other, Persistent):
-            least = unit.blocked.least_of_few
+            least = _least_of_few(other, analysis, unit.blocked)
             found = find_blocking(analysis.function, analysis.device, least, options.precision, is_for_few=True)
         return found
 
@@ -142,18 +142,29 @@ class Blocked(Mapping):
 def _least(other: Mapping, analysis: Analysis, numbers: BlockedNumbers) -> int:
     """Return the multiplications from which products of a program that has another mapping run in the blocked form."""
     if isinstance(other, Persistent) and not _is_slow(other, analysis.function):
-        return LARGE
+        return LARGE_OF_NARROW if _is_narrow(analysis.function) else LARGE
     found = sole_product(analysis.function)
     tile = None if found is None else _best_tile(found, analysis.device, analysis.options.precision)
     has_small_tiles = found is not None and tile is not None and found.elements[0].name in FEW
     return numbers.least_of_batch if has_small_tiles else _LEAST
 
 
+def _least_of_few(staged: Persistent, analysis: Analysis, numbers: BlockedNumbers) -> int:
+    """Return the multiplications from which few products of a program in the staged form run in the blocked form."""
+    if _is_narrow(analysis.function):
+        return LARGE if staged.parts == 1 else _LEAST
+    return numbers.least_of_few
+
+
+def _is_narrow(function: ops.Function) -> bool:
+    """Whether a function is one product of elements of 16 bits."""
+    found = sole_product(function)
+    return found is not None and found.elements[0].name in _HALVES
+
+
 def _is_slow(staged: Persistent, function: ops.Function) -> bool:
     """Whether register tiles of the staged form multiply elements of 16 bits, which are made f32 for each term."""
-    found = sole_product(function)
-    return found is not None and found.elements[0].name in _HALVES and any(
-        isinstance(product, RegisterProduct) for product in staged.products)
+    return _is_narrow(function) and any(isinstance(product, RegisterProduct) for product in staged.products)
 
 
 def find_blocking(
@@ -183,7 +194,7 @@ def find_blocking(
             for product, operands in _products(found, (left, right), result == "side", device, precision)
             if product.used_memory <= device.local_memory]
     tile, element = _best_tile(found, device, precision), found.c.type.element.name
-    if not made or (is_for_few and (tile is None or element not in FEW)):
+    if not made or (least < _LEAST and is_for_few and (tile is None or element not in FEW)):
         return None
     registers = 0
     if tile is not None:
@@ -198,7 +209,7 @@ def find_blocking(
     matrices = [MatrixSides(operand.parameter, mode, operand.is_batched) for operand, mode in sides]
     most_parts = PARTS[-1] if device.copy_engine else 1
     plan = BlockPlan(matrices[0], matrices[1], matrices[2], shapes, alpha, beta, least, most_parts,
-                     unit.blocked.worth_sharing, is_for_few)
+                     unit.blocked.worth_sharing, is_for_few, LARGE_OF_NARROW if _is_narrow(function) else LARGE)
     layout = SubgroupLayout(_LANES, 1, max(shape.warps for shape in shapes))
     return Blocked(layout=layout, products=tuple(each.product for each in made), plan=plan, function=function,
                    factor=type_, registers=registers)

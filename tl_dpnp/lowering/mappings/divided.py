@@ -6,12 +6,12 @@ these are few, some of its rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.division import divisible_product, in_parts
-from tl_dpnp.lowering.mappings.mapping import Mapping
+from tl_dpnp.lowering.mappings.mapping import Mapping, OfParts
 from tl_dpnp.lowering.mappings.work_item import WorkItem
 from tl_dpnp.lowering.schedules import schedule_instructions, work_of
 from tl_dpnp.lowering.variants import FewGroups
@@ -21,12 +21,11 @@ __all__ = ["Divided", "divide"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Divided(WorkItem):
-    """The vector form of a `function` whose work-groups are `parts` of those of another, in order."""
+class Divided(OfParts, WorkItem):
+    """The vector form of a function whose work-groups are `parts` of those of another, in order."""
 
     form = "divided"
     purpose = "one product of known sizes on CPUs, without schedules,"
-    function: ops.Function
 
     @property
     def awaits_call(self) -> bool:
@@ -43,9 +42,6 @@ class Divided(WorkItem):
         if analysis.options.form is not None:
             return None
         return FewGroups(work_of(schedule_instructions(analysis, WorkItem()), analysis.device.core))
-
-    def rewritten(self, analysis: Analysis) -> Analysis:
-        return replace(analysis, canonical=self.function)
 
 
 def divide(function: ops.Function, device: Device) -> Divided | None:

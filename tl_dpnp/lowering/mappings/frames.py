@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 __all__ = ["FRAMES", "Form", "Frame"]
 
 #: What users call the mappings.
-Form = Literal["vector", "divided", "subgroup", "staged", "spread", "tiled", "blocked"]
+Form = Literal["vector", "divided", "subgroup", "staged", "packed", "spread", "tiled", "blocked"]
 
 
 class Frame(NamedTuple):
@@ -39,6 +39,7 @@ FRAMES: dict[Form, Frame] = {
     "divided": Frame("{parts} work-items share a work-group, with vectors", is_alone=True, is_tunable=False,
                      home="divided.Divided"),
     "staged": Frame(is_persistent=True, is_tunable=False, home="persistent.staging.Persistent"),
+    "packed": Frame(is_persistent=True, is_tunable=False, home="persistent.packed.Packed"),
     "spread": Frame("{parts} teams of {subgroup_size} x {subgroups} work-items share a work-group",
                     needs_blocks=True, is_tunable=False, takes_every_call=False, home="persistent.spreading.Spread"),
     "blocked": Frame(is_persistent=True, is_tunable=False, takes_every_call=False, home="blocked.Blocked"),

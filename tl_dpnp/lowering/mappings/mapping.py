@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tl_dpnp.kernels import intrinsics
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tl_dpnp.lowering.body.writer import BodyWriter
     from tl_dpnp.lowering.tactics.team_products import TeamProduct
 
-__all__ = ["LoopMapping", "Mapping"]
+__all__ = ["LoopMapping", "Mapping", "OfParts"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,3 +116,14 @@ class LoopMapping(Mapping):
     def barrier(self) -> Intrinsic | None:
         """What waits for the other work-items of a work-group, None where there are none."""
         return None if self.frame.is_alone else intrinsics.barrier()
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfParts:
+    """What a mapping has whose work-groups run another canonical `function`, as parts of those of a program."""
+
+    function: ops.Function
+
+    def rewritten(self, analysis: Analysis) -> Analysis:
+        """See `Mapping`."""
+        return replace(analysis, canonical=self.function)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Set
 
-from tl_dpnp.kernels.mma.padded_product import PaddedProduct, find_padded_product
+from tl_dpnp.kernels.mma.padded_product import PaddedProduct, find_packed_product, find_padded_product
 from tl_dpnp.kernels.mma.product import WarpProduct, find_product
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.memory import size_in_bytes
@@ -13,8 +13,8 @@ from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.scalars import Precision
 from tl_dpnp.target.launches import PersistentNumbers
 
-__all__ = ["chain_products", "chain_warps", "has_known_strides", "instructions_of", "lone_product", "resident_stride",
-           "sizes_of"]
+__all__ = ["chain_products", "chain_warps", "has_known_strides", "instructions_of", "lone_product", "packed_product",
+           "resident_stride", "sizes_of"]
 
 #: Warps of a team that computes a chain of products on tensor cores, and 32-bit registers that the sums of a lane take.
 _WARPS, _REGISTERS = (2, 4, 8), 64
@@ -85,6 +85,12 @@ def _is_large_and_padded(
             m, n, k = sizes_of(gemm)
             return m * n >= dict(numbers.large_padded).get(element, math.inf) and find_product(element, m, n, k) is None
     return False
+
+
+def packed_product(gemm: ops.LinearAlgebra, precision: Precision, warps: int) -> PaddedProduct | None:
+    """Return how so many warps compute a product of operands of 16 bits that are packed; None for other products."""
+    found = _rounded_type(gemm, precision)
+    return None if found is None else find_packed_product(found[0], *sizes_of(gemm), warps)
 
 
 def has_known_strides(value: ops.Value) -> bool:

@@ -31,7 +31,10 @@ class PipelinedOperand:
     `offset` is where the operands of all teams start in a stage, or among the results, `pitch` the distance from one
     team's to the next one's, both in bytes; `in_group` says that the parameter is a group, not a batch in one array.
     In a batch they lie as far behind a multiple of `line` as in global memory.  All teams of a block, and `share`
-    work-groups which follow one another, have the same one.
+    work-groups which follow one another, have the same one; or it is one of `parts` of a matrix of so many bytes, the
+    last of which is shorter; or a piece of one, `skip` bytes from its start, which comes when a stage is filled once
+    more, for the time `fill`.  So many bytes `behind` it may be read.  One that is read and written may be `apart` from
+    the stages, where results are.
     """
 
     parameter: str
@@ -44,6 +47,12 @@ class PipelinedOperand:
     pitch: int = 0
     line: int = STAGE_ALIGNMENT
     share: int = 1
+    parts: int = 1
+    matrix: int = 0
+    skip: int = 0
+    fill: int = 0
+    behind: int = 0
+    apart: bool = False
 
     @property
     def bytes(self) -> int:
@@ -61,12 +70,17 @@ class PipelinedOperand:
         return self.is_written and not self.is_read and not self.in_group
 
     @property
+    def in_results(self) -> bool:
+        """Whether it lies where results do."""
+        return self.apart or not self.is_read
+
+    @property
     def slot(self) -> Slot:
         """The place in a stage as the ring sees it; a batch without gaps between teams is copied in one go."""
         merged = not self.in_group and self.pitch == self.bytes
         word = self.type.element.bytes
-        return Slot(self.offset, self.pitch, self.bytes, word, merged, self.in_group, not self.is_read,
-                    self.line, self.share)
+        return Slot(self.offset, self.pitch, self.bytes, word, merged, self.in_group, self.in_results,
+                    self.line, self.share, self.parts, self.matrix, self.skip)
 
 
 @dataclass(frozen=True)
@@ -132,10 +146,23 @@ def find_operands(function: ops.Function, parts: Parts | None = None) -> list[Pi
     found = _usable(function, views, parameters)
     if found is None or parts is None:
         return found
-    columns = {o.result.name for o in function.body if isinstance(o, ops.Subview) and parts.are_columns(o)}
-    shared = [replace(operand, share=1 if columns & set(operand.values) else parts.count) for operand in found]
+    slices = [o for o in function.body if isinstance(o, ops.Subview) and o.result in parts.slices]
+    sources = {view.result.name: view.source for view in slices}
+    shared = [_of_parts(operand, parts, sources) for operand in found]
     # Elements of groups do not follow one another, and what work-groups share none of them may write.
     return None if any(each.in_group or (each.is_written and each.share > 1) for each in shared) else shared
+
+
+def _of_parts(operand: PipelinedOperand, parts: Parts, sources: dict[str, ops.Value]) -> PipelinedOperand:
+    """Return an operand as parts have it; `sources` are the matrices that their slices are of."""
+    divided = next((sources[name] for name in operand.values if name in sources), None)
+    if divided is not None:
+        is_even = parts.missing == 0
+        return operand if is_even else replace(
+            operand, parts=parts.count, matrix=size_in_bytes(ops.memref_type(divided)))
+    # Rows of a matrix are read where it is as a whole; what the last part has none of lies behind it.
+    has_rows = any(source.name in operand.values for source in sources.values())
+    return replace(operand, share=parts.count, behind=has_rows * parts.missing * operand.type.element.bytes)
 
 
 def _usable(
@@ -240,20 +267,20 @@ def place_operands(
     Copies are fastest where addresses are as far behind a `line` of 128 bytes in both memories; one of 16 needs less.
     """
     placed = []
-    ends = {True: 0, False: 0}
+    ends = {False: 0, True: 0}
     for operand in operands:
         # What the engine cannot copy one by one, it may still copy together.
         teams_of = 1 if operand.share > 1 else teams
         alone = operand.in_group or (pad and operand.bytes % COPY_ALIGNMENT == 0)
         pitch = up(operand.bytes, COPY_ALIGNMENT) + pad if alone else operand.bytes
-        offset = ends[operand.is_read]
+        offset = ends[operand.in_results]
         placed.append(replace(operand, offset=offset, pitch=pitch, line=line))
         # The first operand may begin anywhere in a line, and the engine brings whole 16 bytes.
-        around = line + COPY_ALIGNMENT if placed[-1].slot.shifts else 0
-        ends[operand.is_read] = up(offset + teams_of * pitch + around, STAGE_ALIGNMENT)
+        around = operand.behind + (line + COPY_ALIGNMENT if placed[-1].slot.shifts else 0)
+        ends[operand.in_results] = up(offset + teams_of * pitch + around, STAGE_ALIGNMENT)
     # Those that are copied in one go come first, as the ring takes them.
     ordered = tuple(sorted(placed, key=lambda operand: not operand.slot.is_merged))
-    return ordered, ends[True], ends[False]
+    return ordered, ends[False], ends[True]
 
 
 def up(number: int, multiple: int) -> int:

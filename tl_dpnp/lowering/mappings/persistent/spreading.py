@@ -13,8 +13,8 @@ from dataclasses import dataclass, fields, replace
 from tl_dpnp.kernels.ring import Ring
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
-from tl_dpnp.lowering.division import Parts, divisible_product, in_parts
-from tl_dpnp.lowering.mappings.mapping import Mapping
+from tl_dpnp.lowering.division import Parts, in_parts, static_product
+from tl_dpnp.lowering.mappings.mapping import Mapping, OfParts
 from tl_dpnp.lowering.mappings.persistent.staging import Persistent, find_staging
 from tl_dpnp.lowering.tactics.warps import sizes_of
 from tl_dpnp.lowering.variants import FewBlocks
@@ -26,25 +26,22 @@ _COLUMNS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spread(Persistent):
-    """The staged form of a canonical `function` whose work-groups are `parts` of those of another, in order.
+class Spread(OfParts, Persistent):
+    """The staged form of a function whose work-groups are `parts` of those of another, in order.
 
     A block has `teams` at most, of one work-group, and a single stage.
     """
 
     form = "spread"
     purpose = "one product of known sizes of slices of batches, on CUDA devices from Hopper on, without schedules,"
-    function: ops.Function
 
     @classmethod
     def over(cls, other: Mapping, analysis: Analysis) -> Spread | None:
-        options, numbers = analysis.options, analysis.device.persistent
-        if options.form != cls.form and not isinstance(other, Persistent):
+        numbers, product = analysis.device.persistent, static_product(analysis.canonical)
+        if analysis.options.form != cls.form and (not isinstance(other, Persistent) or other.parts > 1):
             return None
-        if options.debug or options.schedules or not analysis.device.copy_engine:
-            return None
-        product = divisible_product(analysis.canonical)
-        if product is None or not all(ops.memref_type(value).is_static for value in (*product.inputs, product.output)):
+        options = analysis.options
+        if product is None or options.debug or options.schedules or not analysis.device.copy_engine:
             return None
         _, n, _ = sizes_of(product)
         is_narrow = ops.memref_type(product.inputs[0]).element.bits == 16
@@ -79,9 +76,6 @@ class Spread(Persistent):
         numbers = analysis.device.persistent
         blocks = numbers.blocks_of_few_on_tensor_cores if self.instructions else numbers.blocks_of_few
         return FewBlocks(self.parts, self.teams * blocks)
-
-    def rewritten(self, analysis: Analysis) -> Analysis:
-        return replace(analysis, canonical=self.function)
 
     @property
     def teams_share_warps(self) -> bool:

@@ -27,7 +27,7 @@ from tl_dpnp.kernels.ring import Ring
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
-from tl_dpnp.lowering.body.tree import Expression, add, multiply
+from tl_dpnp.lowering.body.tree import Call, Expression, add, multiply
 from tl_dpnp.lowering.division import Parts
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings.frames import Form
@@ -137,6 +137,17 @@ class Persistent(LoopMapping):
             first, pitch = self.teams * placement.offset, placement.size
         return add(first, multiply(TEAM, pitch)), math.gcd(pitch, 64)
 
+    def pack(self, writer: BodyWriter, fetch: Callable[[Sequence[PipelinedOperand]], Call]) -> bool:
+        """Write what lays operands out for the products, if that is done; the stage is free afterwards.
+
+        `fetch` returns what fills it with further operands of the turn.
+        """
+        return False
+
+    def phase(self, turn: Expression) -> Expression:
+        """Return how often stages were filled before a turn."""
+        return turn
+
     def write_groups(self, writer: BodyWriter) -> None:
         write_persistent_loop(self, writer)
 
@@ -180,8 +191,8 @@ class Persistent(LoopMapping):
 
     @property
     def loaded(self) -> list[PipelinedOperand]:
-        """The operands that are copied to a stage."""
-        return [operand for operand in self.operands if operand.is_read]
+        """The operands that are copied to a stage, the first time where there are several."""
+        return [operand for operand in self.operands if operand.is_read and operand.fill == 0]
 
     @property
     def stored(self) -> list[PipelinedOperand]:
