@@ -130,30 +130,33 @@ if device_count():
     DTYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16}
 
 
-def placed(values, element, displaced):
+def placed(values, element, displaced, around=77):
     """Return matrices, the last mode of which is the batch, so many elements behind the start of memory, and that."""
-    count = int(np.prod(values.shape))
-    memory = torch.full((displaced + count + 8,), 77, dtype=DTYPES[element], device="cuda")
-    inner = memory[displaced : displaced + count].reshape(values.shape[0], *values.shape[:0:-1])
-    inner.copy_(torch.from_numpy(np.ascontiguousarray(values.transpose(0, 2, 1))))
+    values = torch.as_tensor(values)
+    memory = torch.full((displaced + values.numel() + 8,), around, dtype=DTYPES[element], device="cuda")
+    inner = memory[displaced:-8].reshape(values.mT.shape)
+    inner.copy_(values.mT)
     return tl_dpnp.rev(inner), memory
 
 
 def check(kernel, types, transposes, sizes, beta, groups, displaced, seed=0):
-    """Compare with NumPy; the numbers are whole and small, so that any order of a sum gives the same."""
+    """Compare with PyTorch; the numbers are whole and small, so that any order of a sum gives the same.
+
+    What lies around the factors is not a number.
+    """
     element, result = types
     m, n, k = sizes
-    generator = np.random.default_rng(seed)
+    generator = torch.Generator("cuda").manual_seed(seed)
     shapes = ((k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[2] == "t" else (k, n), (m, n))
-    a, b, c = (generator.integers(-2, 3, (groups, *shape)).astype(np.float64) for shape in shapes)
-    expected = (a.swapaxes(1, 2) if transposes[0] == "t" else a) @ (b.swapaxes(1, 2) if transposes[2] == "t" else b)
-    expected += beta * c
-    given = [placed(values, name, displaced)
-             for values, name in ((a, element), (b, element), (c if beta else np.full_like(c, np.nan), result))]
+    a, b, c = (torch.randint(-2, 3, (groups, *shape), generator=generator, device="cuda", dtype=torch.float32)
+               for shape in shapes)
+    expected = (a.mT if transposes[0] == "t" else a) @ (b.mT if transposes[2] == "t" else b) + beta * c
+    given = [placed(a, element, displaced, float("nan")), placed(b, element, displaced, float("nan")),
+             placed(c if beta else torch.full_like(c, float("nan")), result, displaced)]
     kernel(1.0, beta, *(array for array, _ in given))
-    memory = given[2][1].cpu()
-    got = memory[displaced:-8].reshape(groups, n, m).transpose(1, 2)
-    assert torch.equal(got, torch.from_numpy(expected).to(DTYPES[result])), (types, transposes, sizes, beta, groups)
+    memory = given[2][1]
+    got = memory[displaced:-8].reshape(groups, n, m).mT
+    assert torch.equal(got, expected.to(DTYPES[result])), (types, transposes, sizes, beta, groups)
     assert bool((memory[:displaced] == 77).all())
     assert bool((memory[-8:] == 77).all())
 
