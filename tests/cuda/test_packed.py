@@ -68,6 +68,20 @@ def test_other_products_are_refused(types, batched):
         tl_dpnp.compile(text, target="cuda", form="packed").lower(H200)
 
 
+def test_a_matrix_times_itself_is_not_packed():
+    """The zeros behind the end of the sum would be needed behind rows and behind columns of one copy."""
+    matrix = "bf16x97x97"
+    text = f"""func @square(%A: memref<{matrix}x?>, %C: memref<{matrix}x?>) {{
+      %g = group_id
+      %a = subview %A[:,:,%g] : memref<{matrix}x?>
+      %c = subview %C[:,:,%g] : memref<{matrix}x?>
+      gemm.n.n 1.0, %a, %a, 0.0, %c : bf16, memref<{matrix}>, memref<{matrix}>, bf16, memref<{matrix}>
+    }}"""
+    assert tl_dpnp.compile(text, target="cuda", cache=False).lower(H200).plan.form != "packed"
+    with pytest.raises(tl_dpnp.LoweringError, match="cannot run in the packed form"):
+        tl_dpnp.compile(text, target="cuda", form="packed").lower(H200)
+
+
 @pytest.mark.parametrize(("types", "groups", "form"), [
     (("f16", "f16"), 132, "blocked"), (("f16", "f16"), 133, "packed"), (("bf16", "f32"), 1, "blocked"),
     (("bf16", "f32"), 5000, "packed"), (("f32", "f32"), 133, "blocked"),

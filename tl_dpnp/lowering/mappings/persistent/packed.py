@@ -181,6 +181,8 @@ def _packed(analysis: Analysis, parts: Parts | None, fills: int) -> Packed | Non
     is_added_to = any(each.is_read and each.is_written and each.type.element.bits == 16 for each in operands)
     if fills > 1 and not is_added_to:
         return None
+    if len({value.name for value in product.inputs}) == 1:
+        return None  # the zeros behind the end of the sum are behind other ends of each factor
     found = packed_product(product, product.precision or analysis.options.precision, _WARPS)
     if found is None or found.registers > _REGISTERS:
         return None
