@@ -77,17 +77,20 @@ def _staged() -> Iterator[Definition]:
         yield Definition(f"staged/{name}", case.source, "sm_90a", (("precision", case.precision),))
 
 
+def _batched_gemm(m: int, n: int, k: int, element: str, result: str, transposes: str, beta: float) -> str:
+    a, b = ((m, k)[:: -1 if transposes[0] == "t" else 1], (k, n)[:: -1 if transposes[2] == "t" else 1])
+    memrefs = {"A": f"{element}x{a[0]}x{a[1]}", "B": f"{element}x{b[0]}x{b[1]}", "C": f"{result}x{m}x{n}"}
+    return batched(memrefs, f"gemm.{transposes} 1.0, %a, %b, {beta}, %c : {result}, memref<{memrefs['A']}>, "
+                            f"memref<{memrefs['B']}>, {result}, memref<{memrefs['C']}>")
+
+
 def _spread() -> Iterator[Definition]:
     draw = random.Random("spread")
     for element, transposes in product(("f32", "f64", "f16"), _TRANSPOSES):
         for multiple in (1, 16):
             m, n, k = (multiple * draw.randint(1, 64 // multiple) for _ in range(3))
-            memrefs = {"A": f"{element}x{k}x{m}" if transposes[0] == "t" else f"{element}x{m}x{k}",
-                       "B": f"{element}x{n}x{k}" if transposes[2] == "t" else f"{element}x{k}x{n}",
-                       "C": f"f32x{m}x{n}" if element == "f16" else f"{element}x{m}x{n}"}
-            result = memrefs["C"].partition("x")[0]
-            text = batched(memrefs, f"gemm.{transposes} 1.0, %a, %b, {draw.choice((0.0, 1.0))}, %c : {result}, "
-                                    f"memref<{memrefs['A']}>, memref<{memrefs['B']}>, {result}, memref<{memrefs['C']}>")
+            result = "f32" if element == "f16" else element
+            text = _batched_gemm(m, n, k, element, result, transposes, draw.choice((0.0, 1.0)))
             yield Definition(f"spread/gemm.{transposes}/{element}/{m}x{n}x{k}", text, "sm_90a", (("form", "spread"),))
 
 
@@ -95,11 +98,7 @@ def _packed() -> Iterator[Definition]:
     draw = random.Random("packed")
     for element, transposes in product(("bf16", "f16"), _TRANSPOSES):
         m, n, k = (draw.randint(65, 180) for _ in range(3))
-        memrefs = {"A": f"{element}x{k}x{m}" if transposes[0] == "t" else f"{element}x{m}x{k}",
-                   "B": f"{element}x{n}x{k}" if transposes[2] == "t" else f"{element}x{k}x{n}",
-                   "C": f"{element}x{m}x{n}"}
-        text = batched(memrefs, f"gemm.{transposes} 1.0, %a, %b, 1.0, %c : {element}, memref<{memrefs['A']}>, "
-                                f"memref<{memrefs['B']}>, {element}, memref<{memrefs['C']}>")
+        text = _batched_gemm(m, n, k, element, element, transposes, 1.0)
         yield Definition(f"packed/gemm.{transposes}/{element}/{m}x{n}x{k}", text, "sm_90a", (("form", "packed"),))
 
 

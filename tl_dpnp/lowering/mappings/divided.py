@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
-from tl_dpnp.lowering.division import divisible_product, in_parts
+from tl_dpnp.lowering.division import in_parts, static_product
 from tl_dpnp.lowering.mappings.mapping import Mapping, OfParts
 from tl_dpnp.lowering.mappings.work_item import WorkItem
 from tl_dpnp.lowering.schedules import schedule_instructions, work_of
@@ -46,12 +46,12 @@ class Divided(OfParts, WorkItem):
 
 def divide(function: ops.Function, device: Device) -> Divided | None:
     """Return the divided form of a canonical function of one product of known size, None for others."""
-    product = divisible_product(function)
+    product = static_product(function)
     if product is None:
         return None
     rows, columns = ops.memref_type(product.output).shape
     a, b = (ops.memref_type(value) for value in product.inputs)
-    if any(type_.element.is_subbyte or not type_.is_static for type_ in (a, b, ops.memref_type(product.output))):
+    if any(type_.element.is_subbyte for type_ in (a, b, ops.memref_type(product.output))):
         return None
     assert rows is not None
     assert columns is not None
