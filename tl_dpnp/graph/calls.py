@@ -19,37 +19,38 @@ if TYPE_CHECKING:
 
 __all__ = ["Template", "builder_of"]
 
-Build = Callable[[Registers, Sequence[float]], Any]
+Build = Callable[[Sequence[Any], Sequence[float]], Any]
 
 
-def builder_of(trace: Trace, value: Any) -> Build:
-    """Return a function that makes `value` again from the registers and scalars of a call.
+def builder_of(trace: Trace, value: Any, arrays: dict[int, int]) -> Build:
+    """Return a function that makes `value` again from the arrays and scalars of a call.
 
-    Lazy arrays in lists, tuples and dicts are computed and become arrays; everything else stays what it is.
+    For lazy arrays in lists, tuples and dicts it takes arrays at the places that `arrays` has by their identity;
+    everything else stays what it is.
     """
     if type(value) is LazyArray:
-        place = trace.place_of(value)
-        return lambda registers, scalars: dpnp_array_of(array_at(place, registers))
+        place = arrays[id(value)]
+        return lambda given, scalars: given[place]
     if type(value) in TRACED and value.tape is trace.tape:
         position = trace.tape.operand(value)
         if position is None:
             fixed = trace.tape.fix(value)
-            return lambda registers, scalars: fixed
-        return lambda registers, scalars: scalars[position]
+            return lambda given, scalars: fixed
+        return lambda given, scalars: scalars[position]
     if type(value) in (list, tuple):
-        parts = [builder_of(trace, part) for part in value]
+        parts = [builder_of(trace, part, arrays) for part in value]
         kind = type(value)
-        return lambda registers, scalars: kind([part(registers, scalars) for part in parts])
+        return lambda given, scalars: kind([part(given, scalars) for part in parts])
     if type(value) is dict:
-        entries = [(key, builder_of(trace, part)) for key, part in value.items()]
-        return lambda registers, scalars: {key: part(registers, scalars) for key, part in entries}
+        entries = [(key, builder_of(trace, part, arrays)) for key, part in value.items()]
+        return lambda given, scalars: {key: part(given, scalars) for key, part in entries}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        parts, named = [builder_of(trace, part) for part in value], type(value)
-        return lambda registers, scalars: named(*[part(registers, scalars) for part in parts])
+        parts, named = [builder_of(trace, part, arrays) for part in value], type(value)
+        return lambda given, scalars: named(*[part(given, scalars) for part in parts])
     if isinstance(value, slice):
-        ends = [builder_of(trace, part) for part in (value.start, value.stop, value.step)]
-        return lambda registers, scalars: slice(*[end(registers, scalars) for end in ends])
-    return lambda registers, scalars: value
+        ends = [builder_of(trace, part, arrays) for part in (value.start, value.stop, value.step)]
+        return lambda given, scalars: slice(*[end(given, scalars) for end in ends])
+    return lambda given, scalars: value
 
 
 def arrays_in(value: Any) -> list[Any]:
@@ -82,15 +83,19 @@ class Template:
         self.lazies = arrays_in([arguments, keywords])
         self._trace: Any = trace
         trace.materialize(self.lazies)
-        self._arguments = builder_of(trace, list(arguments))
-        self._keywords = builder_of(trace, keywords)
+        unique = {id(lazy): lazy for lazy in self.lazies}  # dpnp may ask whether an operand is ``out=`` itself
+        self._places = [trace.place_of(lazy) for lazy in unique.values()]
+        arrays = {identity: place for place, identity in enumerate(unique)}
+        self._arguments = builder_of(trace, list(arguments), arrays)
+        self._keywords = builder_of(trace, keywords, arrays)
         self._slots: list[int] | None = None
         self._result: Any = None
         self._structure: Any = None
 
     def build(self, registers: Registers, scalars: Sequence[float]) -> tuple[list[Any], dict[str, Any]]:
         """Return the arguments and keywords of a call."""
-        return self._arguments(registers, scalars), self._keywords(registers, scalars)
+        given = [dpnp_array_of(array_at(place, registers)) for place in self._places]
+        return self._arguments(given, scalars), self._keywords(given, scalars)
 
     def keep(self, result: Any, registers: Registers) -> None:
         """Put the arrays of a result into registers; the first time, find out which there are."""

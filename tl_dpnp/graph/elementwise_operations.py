@@ -11,7 +11,7 @@ import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.functions import FUNCTIONS
-from tl_dpnp.graph.inference import result_dtype
+from tl_dpnp.graph.inference import result_dtype, takes_in_place
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.long_reductions import reduced
 from tl_dpnp.graph.memrefs import scalar_type_of
@@ -49,13 +49,22 @@ def _elementwise(kind: str, function: Any) -> Recorder:
         if len(values) != FUNCTIONS[kind].operands:
             raise NotFused("the number of arguments is wrong")
         if kind.startswith("logical_"):  # kernels are given numbers of the type that they compute with
-            values = tuple(bool(value) if isinstance(value, float) else value
+            values = tuple(bool(value) if isinstance(value, complex | float | np.inexact) else value
                            for value in trace.tape.fix_all(values, TRACED))
         operands = [trace.operand(value) for value in values]
-        node = _map(kind, function, [node for node, _, _ in operands], values, trace.placed(operands)[1])
+        nodes, queue = [node for node, _, _ in operands], trace.placed(operands)[1]
+        node = _map(kind, function, nodes, values, queue)
+        if out is values[0]:
+            _check_in_place(function, nodes, values, queue)
         return result_array(trace, node, operands, out)
 
     return record
+
+
+def _check_in_place(function: Any, nodes: Sequence[Node], values: Sequence[Any], queue: Any) -> None:
+    """Raise `NotFused` where dpnp refuses the first operand, an array, as the result."""
+    if not takes_in_place(function, tuple(map(descriptor, nodes, values)), queue):
+        raise NotFused("the first operand is out= as well, which dpnp refuses here")
 
 
 def _map(kind: str, function: Any, nodes: Sequence[Node], values: Sequence[Any], queue: Any) -> Map:
@@ -148,6 +157,8 @@ def _power(trace: Trace, base: Any, exponent: Any, out: Any = None, **keywords: 
     dtype = result_dtype(dpnp.power, described, queue)
     if dtype is None or dtype.kind in "bc" or not fusable(dtype):
         raise NotFused(f"power of {', '.join(map(str, described))} is not fused")
+    if out is base:
+        _check_in_place(dpnp.power, nodes, (base, exponent), queue)
     halves = 2 * exponent if type(exponent) in (int, float) else 0
     is_root = halves % 2 == 1
     if operands[0][2] is not None and 0 < abs(halves) <= (_MOST_ROOTS if is_root else 2 * _MOST_FACTORS) and (
