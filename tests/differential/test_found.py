@@ -131,3 +131,42 @@ def test_checks_let_negative_constants_become_unsigned(form):
     x = dpnp.zeros(8, dtype="u8")
     tl_dpnp.compile(source, form=form, cache=False, debug=True)(x, group_size=1)
     np.testing.assert_array_equal(x.asnumpy(), np.full(8, 2**64 - 8, dtype="u8"))
+
+
+#: A sum that stays in memory, at addresses that the outer loop moves on from the beginning of an array.
+SUMS_IN_MEMORY = """
+func @f(%x: memref<{type}x{count}x{rows}x?>, %y: memref<{type}x{count}x{rows}x?>, %sums: memref<{type}x{rows}x?>) {{
+  %g = group_id
+  %a = subview %x[:,:,%g] : memref<{type}x{count}x{rows}x?>
+  %b = subview %y[:,:,%g] : memref<{type}x{count}x{rows}x?>
+  %c = subview %sums[:,%g] : memref<{type}x{rows}x?>
+  for %row = 0, {rows} {{
+    %p = subview %a[:,%row] : memref<{type}x{count}x{rows}>
+    %q = subview %b[:,%row] : memref<{type}x{count}x{rows}>
+    %s = subview %c[%row] : memref<{type}x{rows}>
+    %zero = constant {zero} : {type}
+    store %zero, %s[] : memref<{type}>
+    for %k = 0, {count} {{
+      %u = load %p[%k] : memref<{type}x{count}>
+      %v = load %q[%k] : memref<{type}x{count}>
+      %product = arith.mul %u, %v : {type}
+      %sum = load %s[] : memref<{type}>
+      %next = arith.add %sum, %product : {type}
+      store %next, %s[] : memref<{type}>
+    }}
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(("rows", "count"), [(2, 20), (3, 50), (10, 4), (10, 50)])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+def test_sums_in_memory_have_all_of_their_terms(dtype, rows, count):
+    """Those of the first row had the last one only where LLVM wrote the SPIR-V (current Pythons)."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-9, 9, (count, rows, 6)).astype(dtype) for _ in range(2))
+    type, zero = {"f4": "f32", "f8": "f64", "c8": "c32", "c16": "c64"}[dtype], "[0.0,0.0]" if dtype[0] == "c" else "0.0"
+    source = SUMS_IN_MEMORY.format(type=type, zero=zero, rows=rows, count=count)
+    sums = dpnp.zeros((rows, 6), dtype=dtype, order="F")
+    tl_dpnp.compile(source, cache=False)(*(dpnp.asarray(array, order="F") for array in (x, y)), sums)
+    np.testing.assert_array_equal(sums.asnumpy(), (x * y).sum(axis=0))
