@@ -6,14 +6,14 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tl_dpnp import config
-from tl_dpnp.commands import COMMANDS, DEVICE, MAPPING, chosen_functions, queue_for
+from tl_dpnp.commands import COMMANDS, DEVICE, MAPPING, chosen_functions, queue_for, reported_errors
 from tl_dpnp.errors import TLError, nearest
 from tl_dpnp.lowering.mappings.frames import Form
 
@@ -87,30 +87,39 @@ def main(
     mapping: Form | None, system: bool, dpas: bool, sys_json: bool,
 ) -> None:
     """Check FILE, a program in the tensor language (- is standard input); with --emit, print what becomes of it."""
-    if system or sys_json:
-        from tl_dpnp.runtime import system_info
-
-        info = system_info.gather()
-        text = json.dumps(info.to_json(), indent=2) if sys_json else str(info)
-        _write(text, output)
-        return
-    if file is None and not dpas:
+    report = "--system" if system or sys_json else "--dpas" if dpas else None
+    if report is not None:
+        _refuse(f"{report} is no report about a file: leave {{}} out", {
+            "FILE": file, "--emit": stage, "--function": name, "--device": device, "--mapping": mapping,
+            "--dpas": dpas and report != "--dpas"})
+    elif file is None:
         raise click.UsageError("name a FILE, or use --system or --dpas")
-    try:
-        if dpas:
-            from tl_dpnp.runtime.offline import dpas_table
-
-            _write(dpas_table.table(), output)
-            return
-        assert file is not None
-        if stage is None and (device is not None or mapping is not None):
-            raise click.UsageError("--device and --mapping are for what is compiled: use them with --emit")
-        result = _emit(file, stage, name, device, mapping)
+    elif stage is None:
+        _refuse("{}: of a file that is only checked nothing is compiled or printed: use them with --emit", {
+            "--device": device, "--mapping": mapping, "--output": output})
+    with reported_errors():
+        result = _report(report, sys_json) if file is None else _emit(file, stage, name, device, mapping)
         if result is not None:
             _write(_disassemble(result, output) if isinstance(result, bytes) else result, output)
-    except TLError as error:
-        click.echo(str(error), err=True)
-        sys.exit(1)
+
+
+def _refuse(words: str, options: Mapping[str, Any]) -> None:
+    """Refuse options that would be ignored; `words` has a place for the names of those that were given."""
+    given = [name for name, value in options.items() if value not in (None, False)]
+    if given:
+        raise click.UsageError(words.format(" and ".join(given)))
+
+
+def _report(name: str | None, as_json: bool) -> str:
+    """Return the text of ``--dpas``, or of ``--system``, as JSON or not."""
+    if name == "--dpas":
+        from tl_dpnp.runtime.offline import dpas_table
+
+        return dpas_table.table()
+    from tl_dpnp.runtime import system_info
+
+    info = system_info.gather()
+    return json.dumps(info.to_json(), indent=2) if as_json else str(info)
 
 
 def _emit(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import math
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from tl_dpnp import config
 from tl_dpnp.errors import TLBindingError, TLError, nearest
 from tl_dpnp.lowering.mappings.frames import FRAMES, Form
 from tl_dpnp.target.targets import TARGETS, TargetName
@@ -16,11 +20,33 @@ from tl_dpnp.target.targets import TARGETS, TargetName
 if TYPE_CHECKING:
     from tl_dpnp.language.ops import Function
 
-__all__ = ["COMMANDS", "DEVICE", "FILES", "MAPPING", "chosen_functions", "queue_for"]
+__all__ = ["COMMANDS", "DEVICE", "FILES", "MAPPING", "chosen_functions", "queue_for", "reported_errors"]
 
 DEVICE = click.option("--device", metavar="FILTER", help="A SYCL device that is here: cpu, gpu, opencl:cpu:0, …")
 MAPPING = click.option("--mapping", type=click.Choice(list(FRAMES)), help="How a work-group runs, form= in Python.")
 FILES = click.Path(exists=True, dir_okay=False, allow_dash=True)
+
+
+@contextmanager
+def reported_errors() -> Iterator[None]:
+    """Print an error of this package, or of the system, instead of a traceback, and end with the status 1."""
+    try:
+        yield
+    except BrokenPipeError:  # whoever reads has seen enough; Click ends quietly
+        raise
+    except (TLError, OSError) as error:
+        click.echo(str(error), err=True)
+        sys.exit(1)
+
+
+class _Number(click.FloatRange):
+    """A finite number from 0 on."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is no finite number", param, ctx)
+        return number
 
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -31,12 +57,13 @@ def cache(context: click.Context) -> None:
         from tl_dpnp.runtime.store.cache import cache_folder
         from tl_dpnp.runtime.store.pruning import measure
 
-        click.echo(f"{cache_folder()}: {measure(cache_folder())}")
+        with reported_errors():
+            click.echo(f"{cache_folder()}: {measure(cache_folder())}")
 
 
 @cache.command()
-@click.option("--older-than", "days", type=click.FloatRange(min=0), metavar="DAYS", help="Remove what is older.")
-@click.option("--limit", type=click.FloatRange(min=0), metavar="MIB", help="Then the oldest, until the rest fits.")
+@click.option("--older-than", "days", type=_Number(min=0), metavar="DAYS", help="Remove what is older.")
+@click.option("--limit", type=_Number(min=0), metavar="MIB", help="Then the oldest, until the rest fits.")
 def prune(days: float | None, limit: float | None) -> None:
     """Remove old entries of the disk cache, what tuning found among them; kernels are compiled again when needed."""
     from tl_dpnp.runtime.store import pruning
@@ -45,8 +72,9 @@ def prune(days: float | None, limit: float | None) -> None:
     if days is None and limit is None:
         raise click.UsageError("say what to remove: --older-than DAYS, --limit MIB, or both; --limit 0 removes all")
     folder = cache_folder()
-    removed = pruning.prune(folder, days=days, limit=None if limit is None else int(limit * (1 << 20)))
-    click.echo(f"{folder}: removed {removed}; left {pruning.measure(folder)}")
+    with reported_errors():
+        removed = pruning.prune(folder, days=days, limit=None if limit is None else int(limit * (1 << 20)))
+        click.echo(f"{folder}: removed {removed}; left {pruning.measure(folder)}")
 
 
 @click.command()
@@ -63,14 +91,11 @@ def export(
     """Write the kernels of FILE, with what launches them, for programs in C and C++; print the files' names."""
     from tl_dpnp import compile
 
-    try:
+    with reported_errors():
         source, functions = chosen_functions(file, name)
         paths = [path for function in functions
                  for path in compile(source, name=function, target=target, form=mapping).export(folder, device=device)]
-    except (TLError, OSError) as error:
-        click.echo(str(error), err=True)
-        sys.exit(1)
-    click.echo("\n".join(map(str, dict.fromkeys(paths))))
+        click.echo("\n".join(map(str, dict.fromkeys(paths))))
 
 
 class _Assignment(click.ParamType):  # type: ignore[type-arg]  # generic in the newest versions only
@@ -113,7 +138,9 @@ def fmt(files: tuple[str, ...], check: bool, diff: bool, defined: tuple[tuple[st
         try:
             text, path = _text(file)
             result = formatted(text, path, dict(defined))
-        except TLError as error:
+            if result != text and file != "-" and not (check or diff):
+                Path(file).write_text(result, encoding="utf-8")
+        except (TLError, OSError) as error:
             click.echo(str(error), err=True)
             failed = True
             continue
@@ -125,8 +152,6 @@ def fmt(files: tuple[str, ...], check: bool, diff: bool, defined: tuple[tuple[st
             click.echo(result, nl=False)
         elif result != text:
             click.echo(f"{path}: {'would be' if check else 'is'} formatted")
-            if not check:
-                Path(file).write_text(result, encoding="utf-8")
     sys.exit(1 if failed or (check and others) else 0)
 
 
@@ -137,7 +162,7 @@ def fmt(files: tuple[str, ...], check: bool, diff: bool, defined: tuple[tuple[st
               help="The sizes of an array; of a group, those of each of its arrays.")
 @click.option("--batch", type=click.IntRange(min=1), default=1000, show_default=True,
               help="All other sizes that the types leave open, and the lengths of groups.")
-@click.option("--budget", type=click.FloatRange(min=0, min_open=True), default=10.0, show_default=True,
+@click.option("--budget", type=_Number(min=0, min_open=True), default=10.0, show_default=True,
               help="Seconds for each function.")
 @DEVICE
 @MAPPING
@@ -151,7 +176,9 @@ def tune(
     """
     from tl_dpnp import compile
 
-    try:
+    if not config.get("CACHE"):
+        click.echo("TL_DPNP_CACHE switches the disk cache off: what is found is shown, and not kept", err=True)
+    with reported_errors():
         source, functions = chosen_functions(file, name)
         for function in functions:
             kernel = compile(source, name=function, target="sycl", form=mapping)
@@ -159,14 +186,12 @@ def tune(
             from tl_dpnp.runtime.tune.sample_arguments import sample_arguments
 
             queue = default_queue() if device is None else queue_for(device)
-            arguments = sample_arguments(kernel.parameters, queue, dict(shapes), batch)
-            click.echo(repr(kernel.tune(*arguments, budget=budget)))
-    except TLError as error:
-        click.echo(str(error), err=True)
-        if isinstance(error, TLBindingError):
-            click.echo(f"give sizes that fit by --shape NAME=16x8; those that it does not give are {batch}, or --batch",
-                       err=True)
-        sys.exit(1)
+            try:
+                arguments = sample_arguments(kernel.parameters, queue, dict(shapes), batch)
+                click.echo(repr(kernel.tune(*arguments, budget=budget)))
+            except TLBindingError as error:
+                raise TLError(f"{error}\ngive sizes that fit by --shape NAME=16x8; those that it does not give are "
+                              f"{batch}, or --batch") from None
 
 
 #: What may stand in the place of a file.
@@ -187,7 +212,7 @@ def _text(file: str) -> tuple[str, str]:
     binary = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     path = "<stdin>" if file == "-" else file
     try:
-        return binary.decode(), path
+        return binary.decode("utf-8-sig"), path  # as `compile` reads a file
     except UnicodeDecodeError as error:
         raise TLError(f"{path}: byte {error.start} is not UTF-8: this is no text") from None
 

@@ -12,6 +12,7 @@ import time
 import pytest
 from click.testing import CliRunner
 
+import tl_dpnp
 from tl_dpnp import config
 from tl_dpnp.__main__ import STAGES, main
 from tl_dpnp.runtime.store.cache import Entry, key_of, open_cache
@@ -218,6 +219,16 @@ def test_a_cache_that_is_not_there_is_empty(tmp_path, monkeypatch):
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.parametrize("command", [["cache"], ["cache", "prune", "--limit", "0"]])
+def test_a_file_in_place_of_the_cache_is_an_error_without_a_traceback(command, tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    path.write_text("")
+    monkeypatch.setenv("TL_DPNP_CACHE_DIR", str(path))
+    result = run(*command)
+    assert (result.exit_code, type(result.exception)) == (1, SystemExit)
+    assert f"Not a directory: '{path}'" in result.stderr
+
+
 def test_help_names_the_commands():
     assert re.search(r"cache +Print where the disk cache is and how large", run("--help").output)
     assert "--older-than DAYS" in run("cache", "prune", "--help").output
@@ -273,6 +284,34 @@ def test_fmt_refuses_what_is_no_program_and_goes_on(tmp_path):
     assert (wrong.read_text(), right.read_text()) == ("func @f( {\n", TIDY)
 
 
+def test_fmt_goes_on_where_it_cannot_write(tmp_path, monkeypatch):
+    first, second = tmp_path / "first.tl", tmp_path / "second.tl"
+    for path in (first, second):
+        path.write_text(UNTIDY)
+    write = pathlib.Path.write_text
+
+    def refuse(path, *arguments, **options):
+        if path == first:
+            raise PermissionError(13, "Permission denied", str(path))
+        return write(path, *arguments, **options)
+
+    monkeypatch.setattr(pathlib.Path, "write_text", refuse)
+    result = run("fmt", first, second)
+    assert (result.exit_code, type(result.exception)) == (1, SystemExit)
+    assert f"Permission denied: '{first}'" in result.output
+    assert f"{first}: is formatted" not in result.output
+    assert (first.read_text(), second.read_text()) == (UNTIDY, TIDY)
+
+
+def test_a_byte_order_mark_is_taken_as_in_python(tmp_path):
+    path = tmp_path / "scale.tl"
+    path.write_bytes(b"\xef\xbb\xbf" + PROGRAM.encode())
+    assert tl_dpnp.compile(path).name == "scale"
+    assert (run(path).exit_code, run(path).output) == (0, "")
+    assert run(path, "--emit=source").exit_code == 0
+    assert "func @scale" in run("-", "--emit=parsed", input=path.read_bytes()).output
+
+
 def test_fmt_takes_variables_that_the_text_leaves_open(tmp_path):
     path = tmp_path / "a.tl"
     path.write_text("func @f(%x:memref<f32x4>) { $m = !calc($n 2 *) }\n")
@@ -309,6 +348,8 @@ def test_tune_makes_arguments_and_keeps_what_it_finds(tmp_path, monkeypatch):
     assert result.output.startswith("@product on ")
     assert "(default)" in result.output
     assert list((tmp_path / "cache").iterdir())
+    with config.scope(CACHE=False):
+        assert "is shown, and not kept" in run("tune", path, "--shape", "A=4x8", "--budget", "0.1").stderr
     for shape, message in (("A=4x9", "the shape 4x9 does not fit %A"), ("D=4", "there is no array %D")):
         wrong = run("tune", path, "--shape", shape)
         assert (wrong.exit_code, message in wrong.output) == (1, True), wrong.output
