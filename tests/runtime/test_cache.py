@@ -342,6 +342,28 @@ def test_the_cache_can_be_switched_off(folder, switch):
     assert not folder.exists()
 
 
+#: A module that makes a kernel whose only access is out of bounds.
+MAKER = """
+import tl_dpnp
+from tl_dpnp.language import FunctionBuilder, memref
+from tl_dpnp.scalars import F32
+
+b = FunctionBuilder("late", x=memref(F32, None))
+b.store(1.0, b.x, 7)
+kernel = tl_dpnp.compile(b, debug=True)
+"""
+
+
+def test_checks_name_the_line_that_a_built_instruction_stands_in_now(folder, tmp_path):
+    """Also where another line, before the module was edited, made the very same kernel."""
+    path = tmp_path / "maker.py"
+    for line in (7, 10):
+        names = {}
+        exec(compile("\n" * (line - 7) + MAKER, str(path), "exec"), names)
+        with pytest.raises(tl_dpnp.TLBoundsError, match=f"maker.py:{line}:"):
+            names["kernel"](dpnp.zeros(3, dtype="float32"))
+
+
 def test_recompile_replaces_the_entry(cache, folder):
     kernel = tl_dpnp.compile(AXPY)
     x, y = dpnp.ones(3, dtype="float32"), dpnp.ones(3, dtype="float32")

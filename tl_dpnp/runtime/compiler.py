@@ -95,7 +95,7 @@ def cache_key(program: Program, device: Device, options: LoweringOptions) -> str
     return key_of({
         **program.identity,
         # The checks that debug=True compiles in name the place in the source.
-        "file": program.interface.span.file if options.debug else None,
+        "places": program.places if options.debug else None,
         "options": asdict(options),
         "device": device.to_json(),
         "packages": package_versions(PACKAGES[device.family]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Set
-from dataclasses import replace
+from dataclasses import astuple, replace
 from numbers import Integral
 from typing import Any
 
@@ -83,6 +83,14 @@ class Program:
             # Those of a specialization are not the text's.
             "parameters": [f"{parameter}: {parameter.type}" for parameter in self.parameters],
         }
+
+    @property
+    def places(self) -> Any:
+        """Where the operations of the function stand, as data for a key; those in a text follow from its file's name.
+        """
+        if self.text is not None:
+            return self.interface.span.file
+        return [astuple(operation.span) for operation in self.function.body.walk()]
 
     @functools.cached_property
     def along_one_axis(self) -> Program:
