@@ -342,6 +342,16 @@ def test_the_cache_can_be_switched_off(folder, switch):
     assert not folder.exists()
 
 
+def test_a_kernel_that_was_made_without_the_cache_stays_without(folder):
+    """Settings are those of `compile`; the first call, which compiles, may come later."""
+    with tl_dpnp.config.scope(CACHE=False):
+        kernel = tl_dpnp.compile(AXPY)
+    x, y = dpnp.ones(3, dtype="float32"), dpnp.ones(3, dtype="float32")
+    kernel(1.0, x, y)
+    assert kernel.stats.cache_path is None
+    assert not folder.exists()
+
+
 #: A module that makes a kernel whose only access is out of bounds.
 MAKER = """
 import tl_dpnp

@@ -106,7 +106,7 @@ def compile(
         target=cast(TargetName, config.get("TARGET") if _choice("target", target, _TARGETS) == "auto" else target),
         form=_choice("form", form, _FORMS) or (None if config.get("FORM") == "auto" else config.get("FORM")),
         debug=config.get("DEBUG") if debug is None else _flag("debug", debug),
-        cache=_flag("cache", cache),
+        cache=_flag("cache", cache) and config.get("CACHE"),
         tuned=config.get("TUNED") if tuned is None else _flag("tuned", tuned),
         precision=_choice("precision", precision, _PRECISIONS) or "highest",
         emulate_dpas=int(config.get("EMULATE_DPAS")) if emulate_dpas is None else _choice(
