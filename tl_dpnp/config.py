@@ -233,12 +233,15 @@ def _setting_named(name: str) -> Setting:
 def scope(**values: Any) -> Iterator[None]:
     """Override settings by name inside a ``with`` block, for this thread or task; None restores the default.
 
-    Raises `TLError` for an unknown name or a value that the setting does not take.
+    What `get` returns is a value as well.  Raises `TLError` for an unknown name or a value that the setting does not
+    take.
     """
     checked: dict[str, Any] = {}
     for name, value in values.items():
         setting = _setting_named(name)
-        checked[name] = setting.default if value is None else _parse(setting, str(value))
+        several = isinstance(value, tuple | list)
+        text = "" if value is None else ",".join(map(str, value)) if several else str(value)
+        checked[name] = _parse(setting, text) if text.strip() else setting.default
     token = _overrides.set({**_overrides.get({}), **checked})
     try:
         yield

@@ -62,6 +62,21 @@ def test_scopes_nest_and_end(monkeypatch):
     assert (config.get("CACHE"), config.get("TARGET")) == (False, "sycl")
 
 
+def test_what_a_setting_is_can_be_given_to_a_scope():
+    for logs in ((), ("launch", "cache")):
+        with config.scope(LOGS=logs):
+            assert config.get("LOGS") == logs
+    with config.scope(LOGS="cache"), config.scope(**{name: config.get(name) for name in config.SETTINGS}):
+        assert config.get("LOGS") == ("cache",)
+        assert config.get("CACHE_DIR") is None
+
+
+def test_an_empty_value_means_the_default_in_a_scope_as_well():
+    """A folder without a name would be the one that the process is in."""
+    with config.scope(CACHE_DIR="", LOGS=" "):
+        assert (config.get("CACHE_DIR"), config.get("LOGS")) == (None, ())
+
+
 def test_scope_refuses_what_it_does_not_know():
     with pytest.raises(TLError, match="no setting 'CACHES'"), config.scope(CACHES=True):
         pass
