@@ -320,7 +320,7 @@ def test_a_kernel_without_instructions_has_nothing_to_tune(folder):
 def test_what_is_refused():
     kernel = tl_dpnp.compile(SOURCE)
     a, b, c = arguments()
-    for budget in (0, -1.0, "10", True, float("nan")):
+    for budget in (0, -1.0, "10", True, float("nan"), float("inf")):
         with pytest.raises(tl_dpnp.TLTypeError, match="a positive number of seconds"):
             kernel.tune(a, b, c, budget=budget)
     with pytest.raises(tl_dpnp.TLBindingError, match="no work-group to time"):
@@ -347,6 +347,24 @@ def test_an_interrupt_ends_the_search_and_the_kernel_works(folder, monkeypatch):
     assert report.interrupted
     assert "interrupted" in repr(report)
     assert report.best is report.tried[0]
+    check(kernel)
+
+
+@pytest.mark.parametrize("end", ["interrupt", "budget"])
+def test_a_search_that_compares_nothing_leaves_what_was_found_before(folder, timings, monkeypatch, end):
+    def interrupt(workbench, choice):
+        raise KeyboardInterrupt
+
+    kernel = tl_dpnp.compile(SOURCE)
+    default = kernel.schedules()
+    assert kernel.tune(*arguments(), budget=LONG).compares
+    found = kernel.schedules()
+    assert found != default
+    if end == "interrupt":
+        monkeypatch.setattr(tuning.Workbench, "sample", interrupt)
+    report = kernel.tune(*arguments(), budget=LONG if end == "interrupt" else 1e-9)
+    assert not report.compares
+    assert kernel.schedules() == tl_dpnp.compile(SOURCE).schedules() == found
     check(kernel)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from types import SimpleNamespace
@@ -381,7 +382,7 @@ class Kernel(Inspection):
         check_process()
         if not self.options.tuned:
             raise UnsupportedError(f"tune: @{self.name} was compiled to ignore what tuning finds (tuned=False)")
-        if isinstance(budget, bool) or not isinstance(budget, int | float) or not budget > 0:
+        if isinstance(budget, bool) or not isinstance(budget, int | float) or not 0 < budget < math.inf:
             raise TLTypeError(f"budget= takes a positive number of seconds, not {budget!r}")
         if self.options.form is not None and not FRAMES[self.options.form].is_tunable:
             raise UnsupportedError(f"tune: @{self.name} was compiled with form={self.options.form!r}, which has no "

@@ -75,6 +75,11 @@ class TuningReport:
     seconds: float
     interrupted: bool = False
 
+    @property
+    def compares(self) -> bool:
+        """Whether anything was timed beside the default; if not, what was used before the search stays in use."""
+        return any(tried.seconds is not None for tried in self.tried[1:])
+
     def __repr__(self) -> str:
         rows = [("", "candidate", "median µs", "ratio")]
         for tried in self.tried:
@@ -182,6 +187,8 @@ def tune(
     instructions = tunables(program.function, device, options.lowering)
     workbench = Workbench(platform, binding, device, options.lowering, instructions, call, arguments, queue, cache)
     report, tuned, winner = search_schedules(workbench, budget, progress)
+    if not report.compares:
+        return report
     if cache is not None:
         store_tuned(cache, program, device, options.lowering, tuned)
         if winner is not None and tuned.schedules:
