@@ -240,6 +240,10 @@ def test_one_allocation_of_any_type(dtype):
     assert {(array.dtype, array.usm_type) for array in group} == {(np.dtype(dtype), "shared")}
 
 
+def test_shapes_may_come_one_by_one():
+    assert [array.shape for array in tl_dpnp.empty_group(((size, 2) for size in (3, 1)), "float32")] == [(3, 2), (1, 2)]
+
+
 @pytest.mark.parametrize("shapes", [[], [(0, 4)]])
 def test_an_allocation_of_nothing(shapes):
     assert [array.shape for array in tl_dpnp.empty_group(shapes, "float32")] == shapes
@@ -249,6 +253,8 @@ def test_an_allocation_of_nothing(shapes):
     ([(2, 3), 4], "float32", "shape 1 of the group is 4"),
     ([(2, -3)], "float32", "shape 0 of the group is .2, -3."),
     ([(2.0,)], "float32", "shape 0 of the group is"),
+    (5, "float32", "takes a sequence of shapes, one for each array, not 5"),
+    ((2, 3), "float32", r"write \[\(2, 3\)\]"),
     ([(2,)], "float31", "float31"),
 ])
 def test_allocations_that_cannot_be(shapes, dtype, text):

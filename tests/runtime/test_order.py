@@ -261,7 +261,7 @@ def test_waits_are_for_all_that_was_submitted(queue):
     tl_dpnp.wait(tl_dpnp.group([]), queue, x)
 
 
-@pytest.mark.parametrize("thing", [3, None, np.zeros(3), [1]])
+@pytest.mark.parametrize("thing", [3, None, np.zeros(3), [1], threading.Event()])
 def test_what_cannot_be_waited_for(thing):
     with pytest.raises(TLTypeError, match="wait takes a queue, an event, an array on a device or a group, not"):
         tl_dpnp.wait(thing)

@@ -180,10 +180,17 @@ def test_a_mark_without_its_package_is_refused(name, monkeypatch):
 def test_options_are_checked_at_once(tmp_path):
     with pytest.raises(TLTypeError, match="did you mean 'nvtx'"):
         tl_dpnp.profile(marks="ntvx")
+    for marks in (5, None):
+        with pytest.raises(TLTypeError, match=f"marks= takes 'itt' or 'nvtx', or a tuple of them, not {marks}"):
+            tl_dpnp.profile(marks=marks)
+    with pytest.raises(TLTypeError, match="there are 'itt' and 'nvtx'"):
+        tl_dpnp.profile(marks=(["itt"],))
     with pytest.raises(TLTypeError, match="most="):
         tl_dpnp.profile(most=0)
     with pytest.raises(FileNotFoundError, match="nowhere"):
         tl_dpnp.profile(tmp_path / "nowhere" / "t.json")
+    with pytest.raises(IsADirectoryError, match="name a file"):
+        tl_dpnp.profile(tmp_path)
     profile = tl_dpnp.profile()
     with pytest.raises(TLError, match="has recorded nothing: write `with profile:` around the calls"):
         profile.save(tmp_path / "t.json")

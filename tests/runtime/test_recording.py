@@ -130,6 +130,15 @@ def test_a_graph_keeps_its_arrays_and_groups():
     assert alive() is None
 
 
+def test_a_graph_waits_for_a_list_of_events():
+    x, graph = recorded()
+    event = graph.submit()
+    with pytest.raises(tl_dpnp.TLTypeError, match=r"depends= takes a list of events, .*write depends=\[event\]"):
+        graph.submit(depends=event)
+    graph.submit(depends=[event]).wait()
+    assert x.asnumpy().tolist() == [20] * 4
+
+
 @pytest.mark.parametrize("empty", ["no call", "no work-group"])
 def test_an_empty_graph_does_nothing(empty):
     count, x = tl_dpnp.compile(COUNT), dpnp.zeros(4, dtype="int64")

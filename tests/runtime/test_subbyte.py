@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
+import dpnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -83,6 +84,14 @@ def test_what_cannot_be_packed(values, name, error, message):
 def test_what_cannot_be_unpacked():
     with pytest.raises(TLTypeError, match="unpack takes an array of uint8 with one axis or more, not one of int32"):
         unpack(np.zeros(3, np.int32), "i4")
+
+
+@pytest.mark.parametrize("function", [pack, unpack])
+def test_arrays_on_a_device_are_refused_with_what_copies_them(function):
+    array = dpt.asarray(pack([1, -2], "i4"))
+    with pytest.raises(TLTypeError, match=f"^{function.__name__} takes integers on the host, .*dpnp.asnumpy"):
+        function(array, "i4")
+    assert unpack(dpnp.asnumpy(array), "i4").tolist() == [1, -2]
 
 
 # --- kernels ---------------------------------------------------------------------------------------------------------

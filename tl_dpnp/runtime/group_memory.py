@@ -46,10 +46,14 @@ def empty_group(shapes: Sequence[Sequence[int]], dtype: DTypeLike, **where: Any)
         element = np.dtype(dtype)
     except TypeError as problem:
         raise TLTypeError(f"dtype={dtype!r} is not understood: {problem}") from None
-    if all(isinstance(shape, int | np.integer) for shape in shapes) and len(shapes):
-        raise TLTypeError(f"empty_group takes a shape for each array, it was given one: write [{tuple(shapes)}] for a "
+    try:
+        given = list(shapes)
+    except TypeError:
+        raise TLTypeError(f"empty_group takes a sequence of shapes, one for each array, not {shapes!r}") from None
+    if given and all(isinstance(shape, int | np.integer) for shape in given):
+        raise TLTypeError(f"empty_group takes a shape for each array, it was given one: write [{tuple(given)}] for a "
                           "group of one array")
-    sizes = [_shape(position, shape) for position, shape in enumerate(shapes)]
+    sizes = [_shape(position, shape) for position, shape in enumerate(given)]
     starts, end = [], 0
     for shape in sizes:  # no two arrays share a cache line
         starts.append(end // element.itemsize)

@@ -24,7 +24,7 @@ from tl_dpnp.runtime.options import KernelOptions, Signature, Stats
 from tl_dpnp.runtime.overloads import Overloads
 from tl_dpnp.runtime.platform_choice import default_platform, platform_for
 from tl_dpnp.runtime.platforms import Launch
-from tl_dpnp.runtime.recording import Step
+from tl_dpnp.runtime.recording import Step, listed_events
 from tl_dpnp.runtime.recording import current as current_recording
 from tl_dpnp.runtime.specialization import Specializations
 from tl_dpnp.runtime.store.cache import key_of
@@ -198,11 +198,7 @@ class Kernel(Inspection):
         kernel, present = self._with_present(arguments)
         if kernel is not self:
             return kernel.submit(*present, depends=depends, group_size=group_size)
-        try:
-            events = list(depends)
-        except TypeError:
-            raise TLTypeError(f"depends= takes a list of events, it was given a {type(depends).__name__}: write "
-                              "depends=[event]") from None
+        events = listed_events(depends)
         recording = current_recording() is not None
         if recording or self._reference is not None:
             for event in events:

@@ -52,8 +52,10 @@ def marks_named(names: str | tuple[str, ...]) -> list[Observer]:
 
     Raises `TLTypeError` for kinds that there are not, and `UnsupportedError` where a package is missing.
     """
+    if not isinstance(names, str | tuple | list):
+        raise TLTypeError(f"marks= takes {' or '.join(map(repr, MARKS))}, or a tuple of them, not {names!r}")
     found: list[Observer] = []
-    for name in dict.fromkeys((names,) if isinstance(names, str) else names):
+    for name in dict.fromkeys((names,) if isinstance(names, str) else map(str, names)):
         if name not in MARKS:
             near = nearest(str(name), MARKS)
             raise TLTypeError(f"marks={names!r} is not understood: there are {' and '.join(map(repr, MARKS))}"

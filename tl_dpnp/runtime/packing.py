@@ -27,9 +27,7 @@ def pack(values: Any, element: str) -> np.ndarray[Any, np.dtype[np.uint8]]:
     type does not hold and for an axis 0 that does not fill whole bytes.
     """
     scalar = _type(element)
-    if hasattr(type(values), "__sycl_usm_array_interface__"):
-        raise TLTypeError("pack takes integers on the host, it was given an array on a device: dpnp.asnumpy(array)")
-    array = np.asarray(values)
+    array = _on_host("pack", values)
     if array.dtype.kind not in "iub" and array.dtype.name not in _NARROW_DTYPES:
         raise TLTypeError(f"pack takes integers, it was given an array of {array.dtype}: array.astype(int) rounds "
                           "toward 0")
@@ -50,10 +48,11 @@ def pack(values: Any, element: str) -> np.ndarray[Any, np.dtype[np.uint8]]:
 def unpack(packed: Any, element: str) -> np.ndarray[Any, Any]:
     """Return the integers in an array of bytes, as int8 or uint8 in column-major order: the inverse of `pack`.
 
-    Raises `TLTypeError` for other types than those of `pack`, and for what is no array of uint8 with an axis.
+    `packed` is on the host: ``dpnp.asnumpy(array)`` copies there what a kernel wrote.  Raises `TLTypeError` for other
+    types than those of `pack`, and for what is no array of uint8 with an axis.
     """
     scalar = _type(element)
-    array = np.asarray(packed)
+    array = _on_host("unpack", packed)
     if array.dtype != np.uint8 or array.ndim == 0:
         raise TLTypeError(f"unpack takes an array of uint8 with one axis or more, not one of {array.dtype}, "
                           f"shape {array.shape}")
@@ -64,6 +63,13 @@ def unpack(packed: Any, element: str) -> np.ndarray[Any, Any]:
         highest = (array << np.uint8(8 - scalar.bits * (place + 1))).view(result.dtype)
         result[place :: scalar.per_byte] = highest >> result.dtype.type(8 - scalar.bits)
     return result
+
+
+def _on_host(function: str, values: Any) -> np.ndarray[Any, Any]:
+    if hasattr(type(values), "__sycl_usm_array_interface__"):
+        raise TLTypeError(f"{function} takes integers on the host, it was given an array on a device: "
+                          "dpnp.asnumpy(array)")
+    return np.asarray(values)
 
 
 def _type(element: str) -> ScalarType:

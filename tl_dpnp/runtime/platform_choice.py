@@ -18,7 +18,7 @@ from tl_dpnp.runtime.missing import needed
 if TYPE_CHECKING:
     from tl_dpnp.runtime.platforms import Platform
 
-__all__ = ["default_platform", "platform_for", "platform_of", "platform_of_event", "platform_of_queue"]
+__all__ = ["default_platform", "is_event", "platform_for", "platform_of", "platform_of_event", "platform_of_queue"]
 
 
 @functools.cache
@@ -58,6 +58,11 @@ def platform_of(arrays: Iterable[Any]) -> Platform:
 def platform_of_queue(queue: Any) -> Platform:
     """Return the platform that a queue belongs to."""
     return platform_for("sycl" if hasattr(queue, "sycl_device") else "cuda")
+
+
+def is_event(thing: Any) -> bool:
+    """Whether something is an event of a device: those of SYCL have a status, and those of CUDA hold streams."""
+    return hasattr(thing, "wait") and (hasattr(thing, "execution_status") or hasattr(thing, "hold"))
 
 
 def platform_of_event(event: Any) -> Platform:

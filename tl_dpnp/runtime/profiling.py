@@ -41,7 +41,8 @@ class profile:  # noqa: N801  # it is called as a function
     or a tuple of them.  After `most` spans no further ones are kept; the text says how many were left out.
 
     Raises `TLTypeError` for options that are not understood, `UnsupportedError` where the package of a mark is missing,
-    FileNotFoundError where the folder of `path` is not there, and `TLError` if a profile is used twice.
+    FileNotFoundError where the folder of `path` is not there, IsADirectoryError where it is a folder itself, and
+    `TLError` if a profile is used twice.
     """
 
     def __init__(
@@ -55,6 +56,8 @@ class profile:  # noqa: N801  # it is called as a function
         self.path = None if path is None else Path(path)
         if self.path is not None and not self.path.parent.is_dir():
             raise FileNotFoundError(f"the folder of {str(self.path)!r}, for the trace of a profile, is not there")
+        if self.path is not None and self.path.is_dir():
+            raise IsADirectoryError(f"{str(self.path)!r} is a folder: name a file for the trace of a profile")
         self._marks = marks_named(marks)
         self._recorder = _Recorder(most)
         self._begin = self._end = 0

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tl_dpnp.errors import TLError
+from tl_dpnp.errors import TLError, TLTypeError
 from tl_dpnp.runtime.forking import check_process, process
 from tl_dpnp.runtime.platform_choice import default_platform
 from tl_dpnp.runtime.watching import door
@@ -16,7 +16,7 @@ from tl_dpnp.runtime.watching import door
 if TYPE_CHECKING:
     from tl_dpnp.runtime.platforms import FixedLaunch, Platform
 
-__all__ = ["Graph", "current", "record"]
+__all__ = ["Graph", "current", "listed_events", "record"]
 
 
 class Step(NamedTuple):
@@ -104,7 +104,7 @@ class Graph:
             raise TLError("a graph cannot be submitted while another is recorded: call it, and it is recorded as well")
         device = next(((step.platform, step.launch.queue) for step in self._steps
                        if step.launch is not None and step.platform is not None), None)
-        events, event = list(depends), None
+        events, event = listed_events(depends), None
         try:
             for part in self._parts:
                 event = part.start(events)
@@ -197,6 +197,15 @@ def _stretches(steps: Sequence[Step]) -> Iterator[tuple[Platform | None, list[An
     """Return the steps in stretches that the interpreter or a device runs; of the latter each has its platform."""
     for platform, stretch in itertools.groupby(steps, key=lambda step: step.platform):
         yield platform, list(stretch)
+
+
+def listed_events(depends: Iterable[Any]) -> list[Any]:
+    """Return the events that a submission was given to wait for; raises `TLTypeError` for what is no list of them."""
+    try:
+        return list(depends)
+    except TypeError:
+        raise TLTypeError(f"depends= takes a list of events, it was given a {type(depends).__name__}: write "
+                          "depends=[event]") from None
 
 
 def _wait(events: Iterable[Any]) -> None:

@@ -8,7 +8,7 @@ from tl_dpnp.errors import TLTypeError
 from tl_dpnp.runtime.call.arrays import NotAnArray
 from tl_dpnp.runtime.call.group import Group
 from tl_dpnp.runtime.forking import check_process
-from tl_dpnp.runtime.platform_choice import platform_of, platform_of_event, platform_of_queue
+from tl_dpnp.runtime.platform_choice import is_event, platform_of, platform_of_event, platform_of_queue
 
 __all__ = ["wait"]
 
@@ -26,7 +26,7 @@ def wait(*things: Any) -> None:
     for thing in things:
         if hasattr(thing, "sycl_device") and hasattr(thing, "wait"):
             platform_of_queue(thing).wait(thing)
-        elif hasattr(thing, "wait"):
+        elif is_event(thing):
             platform_of_event(thing).wait_for_event(thing)
         else:
             queue = _queue_of(thing)
