@@ -4,6 +4,7 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 
 import dpnp
 import pytest
@@ -46,6 +47,22 @@ def called(count=1, **options):
     for _ in range(count):
         kernel(2.0, x)
     return kernel, x
+
+
+def test_threads_that_begin_to_log_launches_together_log_each_once(monkeypatch):
+    together = threading.Barrier(2)
+
+    def wanted(name):
+        together.wait(30)
+        return True
+
+    monkeypatch.setattr(watching, "is_wanted", wanted)
+    threads = [threading.Thread(target=watching.follow_log) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert watching._observers == (watching._LAUNCH_LOG,)
 
 
 def test_compilations_say_what_for_and_how_long_each_stage_took(lines):

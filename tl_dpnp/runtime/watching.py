@@ -103,10 +103,11 @@ _observers: tuple[Observer, ...] = ()
 
 
 def watch(observer: Observer) -> None:
-    """Tell an observer of all spans that begin from now on, in all threads."""
+    """Tell an observer of all spans that begin from now on, in all threads; the same when called again."""
     global _observers
     with _lock:
-        _observers = (*_observers, observer)
+        if observer not in _observers:
+            _observers = (*_observers, observer)
         _doors.open()
 
 
