@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import tl_dpnp
+from tests.cuda.test_tiled import source as product
 from tl_dpnp.__main__ import main
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.runtime.cuda import driver_adapter as driver
@@ -81,17 +82,23 @@ def table(copies: list[Copy]) -> Copy:
     return Copy(np.array([copy.memory.address for copy in copies], np.uint64))
 
 
-def run(source: str, folder: Path, groups: int, form: str | None = None, **members: Any) -> str:
-    """Export a kernel, build it with the driver and run it; return its form."""
-    kernel = tl_dpnp.compile(source, target="cuda", form=form)
+def built(kernel: Any, folder: Path, *others: str) -> tuple[dict[str, Any], Path]:
+    """Export a kernel and build it with the driver of the tests; return its description and the library."""
     name, library = kernel.name, folder / "library.so"
     kernel.export(folder)
     facts = json.loads((folder / f"{name}.json").read_text())
     macros = [f"-DARGUMENTS={name}_arguments", f"-DVALUES={name}_values", f"-DCOUNT={name}_count",
               f"-DKERNEL={name}_kernel"]
-    sources = [Path(__file__).with_name("exported_driver.c"), folder / "tl_cuda.c", folder / f"{name}.c"]
+    sources = [*map(Path(__file__).with_name, ("exported_driver.c", *others)), folder / "tl_cuda.c",
+               folder / f"{name}.c"]
     subprocess.run(["gcc", "-std=c99", "-shared", "-fPIC", *WARNINGS, f"-I{folder}", *HEADERS, *macros, "-include",
                     f"{name}.h", *sources, "-o", library], check=True)
+    return facts, library
+
+
+def run(source: str, folder: Path, groups: int, form: str | None = None, **members: Any) -> str:
+    """Export a kernel, build it with the driver and run it; return its form."""
+    facts, library = built(tl_dpnp.compile(source, target="cuda", form=form), folder)
     ctypes.CDLL("libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
     types = {"float": ctypes.c_float, "uint16_t": ctypes.c_uint16, "int64_t": ctypes.c_int64}
     given = {name: value.memory.address if isinstance(value, Copy) else value for name, value in members.items()}
@@ -148,6 +155,23 @@ def test_groups_of_any_sizes_come_with_a_row_of_sizes_for_each_element(tmp_path)
     run(RAGGED, tmp_path, 4, h=half, A=table(a), A_dope=rows(a), B=table(b), B_dope=rows(b), C=table(c), C_dope=rows(c))
     for left, right, result in zip(a, b, c, strict=True):
         np.testing.assert_array_equal(result.read(), 0.5 * left.array @ right.array)
+
+
+@needs_compiler
+@pytest.mark.parametrize("groups", [1, 7, 1000])
+@pytest.mark.parametrize("form", ["subgroup", "staged", "packed"])
+def test_a_launch_has_all_work_groups_of_the_device(form, groups, tmp_path):
+    """Without a device; those of a divided product are several for one of the program, as in calls from Python."""
+    text = product("bf16", "f32", sizes=(150, 160, 170) if form == "packed" else (32, 32, 32), batched="ABC")
+    facts, library = built(tl_dpnp.compile(text, target="cuda", form=form), tmp_path, "noted_launch.c")
+    (plan,) = (variant["plan"] for variant in facts["variants"])
+    assert plan["form"] == form
+    assert (plan["parts"] > 1) == (form == "packed")
+    loaded = ctypes.CDLL(str(library))
+    assert loaded.run(bytes(8 * len(facts["arguments"])), ctypes.c_int64(groups)) == 0
+    blocks, told = (ctypes.c_int64 * 2).in_dll(loaded, "noted")
+    assert told == groups * plan["parts"]
+    assert blocks == (told if form == "subgroup" else min(-(-told // plan["teams"]), 200))
 
 
 def test_the_kernel_for_any_call_is_exported(tmp_path):

@@ -72,10 +72,10 @@ class BoundsCheck:
 class LaunchPlan:
     """How to launch one compiled kernel.
 
-    `entry` names the kernel in its SPIR-V module.  In the divided and the spread form `parts` work-groups of the device
-    do one of the language.  Blocks of threads of CUDA devices have `subgroup_size` · `subgroups` · `teams` of them, and
-    do `teams` work-groups at a time, in the spread form so many parts of one, at most; in the tiled and the blocked
-    form a tile of a result is a work-group, or a part of its sum.
+    `entry` names the kernel in its SPIR-V module.  In the divided, the packed and the spread form `parts` work-groups
+    of the device do one of the language.  Blocks of threads of CUDA devices have `subgroup_size` · `subgroups` ·
+    `teams` of them, and do `teams` work-groups at a time, in the spread form so many parts of one, at most; in the
+    tiled and the blocked form a tile of a result is a work-group, or a part of its sum.
     `work` estimates the arithmetic of one work-group in fused multiply-adds of one vector, for choosing the chunk.
     `registers` is the size of a GPU thread's register file that the kernel was made for, or the most that a thread may
     have on CUDA devices; 0 leaves it to the driver.  `measured` are the positions of the groups whose length it takes.

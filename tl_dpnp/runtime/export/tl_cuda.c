@@ -71,13 +71,13 @@ CUresult tl_cuda_create(const tl_kernel *kernel, tl_cuda **built)
 CUresult tl_cuda_launch(tl_cuda *built, CUstream stream, int64_t groups, const tl_value *values)
 {
     const tl_variant *variant = built->kernel->variant;
-    int64_t last[3], blocks = groups;
+    int64_t last[3], blocks;
 
     if (groups == 0)
         return CUDA_SUCCESS;
-    if (groups < 0 || groups > TL_MOST_BLOCKS)
+    if (groups < 0 || groups > TL_MOST_BLOCKS / variant->parts)
         return CUDA_ERROR_INVALID_VALUE;
-    last[0] = groups;
+    last[0] = blocks = groups * variant->parts;
     last[1] = 1;
     last[2] = 0;
     for (size_t each = 0; each < built->kernel->values; each++)
@@ -85,7 +85,7 @@ CUresult tl_cuda_launch(tl_cuda *built, CUstream stream, int64_t groups, const t
     for (size_t each = 0; each < 3; each++)
         built->arguments[built->kernel->values + each] = &last[each];
     if (variant->is_persistent) {
-        blocks = (groups + variant->teams - 1) / variant->teams;
+        blocks = (blocks + variant->teams - 1) / variant->teams;
         blocks = blocks < built->running ? blocks : built->running;
     }
     return cuLaunchKernel(
