@@ -300,6 +300,22 @@ def test_names_are_such_that_c_and_cpp_can_have(tmp_path):
     assert len(set(found)) == len(found)
 
 
+@needs_compiler
+@pytest.mark.parametrize("name", ["math", "string", "stdio", "tl", "tl_kernel", "tl_opencl"])
+def test_functions_named_like_headers_have_files_of_their_own(name, tmp_path):
+    """Compilers take the folder's headers for those of C, and each file would replace one that all kernels share."""
+    paths = tl_dpnp.compile(f"func @{name}(%x: memref<f32x4>) {{ }}").export(tmp_path)
+    assert len(set(paths)) == len(paths)
+    symbol = f"kernel_{name}"
+    lines = ["#include <math.h>", "#include <stdio.h>", f'#include "{symbol}.h"', '#include "tl_opencl.h"',
+             f"const tl_kernel *kernel = &{symbol}_kernel;\n"]
+    sources = ["\n".join(lines), *((tmp_path / file).read_text() for file in (f"{symbol}.c", "tl_opencl.c"))]
+    for command in ("gcc -std=c99 -x c", "g++ -std=c++11 -x c++"):
+        for source in sources:
+            subprocess.run([*command.split(), *WARNINGS, f"-I{tmp_path}", *HEADERS, "-fsyntax-only", "-"], text=True,
+                           input=source, check=True)
+
+
 def test_a_device_that_is_not_here_has_the_form_for_its_kind(tmp_path):
     pytest.importorskip("numba_dpex", reason="code for GPUs that are not here is made from what numba-dpex makes")
     paths = tl_dpnp.compile(FUSED).export(tmp_path, device="pvc")

@@ -23,6 +23,13 @@ __all__ = ["export"]
 #: Instructions of tiles have this in their name; a process needs a permission for them.
 _TILES = b"tileload"
 _BYTES_OF_A_LINE = 24
+#: Names that files of a kernel cannot have: those of headers of C23, which compilers would find in their place, and of
+#: what all kernels share.
+_TAKEN = frozenset("""
+    assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic
+    stdbit stdbool stdckdint stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype
+    tl tl_kernel tl_opencl tl_cuda
+""".split())
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,7 @@ def export(overloads: Overloads, device: Device, folder: Path) -> list[Path]:
     exported = [*_compiled(overloads, device)]
     members = members_of(program.function.parameters, program.usage, exported[0].compiled.plan.measured)
     launcher = _LAUNCHERS[device.family]
-    symbol = f"kernel_{name}" if name[0].isdigit() else name
+    symbol = _symbol(name)
     contents: dict[str, str | bytes] = {file: (files(__package__) / file).read_text() for file in launcher.files}
     contents[f"{symbol}.h"] = _header(symbol, members, device)
     contents[f"{symbol}.c"] = _source(symbol, program, members, exported, device)
@@ -89,6 +96,11 @@ def export(overloads: Overloads, device: Device, folder: Path) -> list[Path]:
     for file, content in contents.items():
         (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
     return [folder / file for file in contents]
+
+
+def _symbol(name: str) -> str:
+    """Return what a function is called in C, and its files."""
+    return f"kernel_{name}" if name[0].isdigit() or name in _TAKEN else name
 
 
 def _require_exportable(overloads: Overloads) -> None:
