@@ -42,6 +42,19 @@ def test_a_call_exports_each_once_to_the_default_stream(binding):
     assert binding.key(others, binding.arrays(others)) != key
 
 
+def test_arrays_with_a_mask_are_refused(binding):
+    class Masked:
+        def __init__(self):
+            self.array = np.zeros(7, "float32")
+
+        @property
+        def __cuda_array_interface__(self):
+            return {**self.array.__array_interface__, "mask": self}
+
+    with pytest.raises(tl_dpnp.TLTypeError, match="given an array with a mask, and kernels know no masks"):
+        binding.bind([Exporter(np.zeros((3, 5), "float32", order="F")), Masked()])
+
+
 def test_groups_take_them():
     group = tl_dpnp.group([Exporter(np.zeros(3, "float32")) for _ in range(2)])
     assert group.queue == cuda_device(0)

@@ -70,6 +70,8 @@ def _view_of(value: object) -> ArrayView:
         interface = value.__cuda_array_interface__  # type: ignore[attr-defined]
     except AttributeError:
         raise NotAnArray(*describe_value(value, "cupy.asarray(array)", _INSTEAD)) from None
+    if interface.get("mask") is not None:
+        raise NotAnArray("an array with a mask, and kernels know no masks", "pass its data without the mask")
     dtype = np.dtype(_CARRIED.get(str(getattr(value, "dtype", "")), interface["typestr"]))
     address, read_only = interface["data"]
     shape = tuple(interface["shape"])
@@ -148,7 +150,7 @@ def _interface_facts(array: Any) -> Hashable:
     interface = array.__cuda_array_interface__
     (address, read_only), dtype = interface["data"], str(getattr(array, "dtype", ""))
     return (read_only, interface["shape"], interface.get("strides"), interface["typestr"], dtype, _device_of(array),
-            *_alignment(address or 0, np.dtype(interface["typestr"]).itemsize))
+            interface.get("mask") is None, *_alignment(address or 0, np.dtype(interface["typestr"]).itemsize))
 
 
 def _interface_address(array: Any) -> int:
