@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import dpnp
 import numpy as np
 import pytest
@@ -41,6 +43,14 @@ def test_arrays_are_taken_as_their_reverse(target, kind):
             kernel.in_c_order(2.0, *arguments)
         graph()
         np.testing.assert_array_equal(c.asnumpy(), host[2] + 12 * host[1] @ host[0])
+
+
+def test_they_pickle_as_their_kernels():
+    ordered = pickle.loads(pickle.dumps(tl_dpnp.compile(SOURCE, target="reference").in_c_order))
+    a, b, c = arrays(4, 5, 6)
+    expected = c + 2 * b @ a
+    ordered(2.0, a, list(b), c)
+    np.testing.assert_array_equal(c, expected)
 
 
 def test_what_does_not_fit_is_refused_as_its_reverse_is():

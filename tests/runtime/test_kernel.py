@@ -196,6 +196,24 @@ def test_depends_may_be_any_iterable_of_events(target):
     assert x.asnumpy().tolist() == [6, 6, 6, 6]
 
 
+@TARGETS
+@pytest.mark.parametrize("thing", [None, 3, "event"])
+def test_depends_takes_nothing_but_events(target, thing):
+    """A call returns None, and `submit` an event."""
+    kernel = tl_dpnp.compile(COUNT, target=target)
+    name = type(thing).__name__
+    with pytest.raises(TLTypeError, match=f"depends= takes events that submit returned, not a {name}"):
+        kernel.submit(dpnp.zeros(4, dtype="int64"), 1, depends=[thing])
+
+
+def test_masks_are_not_ignored():
+    kernel, x = tl_dpnp.compile(COUNT, target="reference"), np.ma.masked_equal(np.arange(4), 2)
+    with pytest.raises(TLTypeError, match="given a masked array, and kernels know no masks(.|\n)*array.data"):
+        kernel(x, 1)
+    kernel(x.data, 1)
+    assert x.data.tolist() == [1, 2, 3, 4]
+
+
 # --- debug -----------------------------------------------------------------------------------------------------------
 
 
@@ -383,6 +401,13 @@ def test_the_reference_target_has_no_code_to_look_at():
         with pytest.raises(UnsupportedError, match="reference"):
             look()
     assert kernel.signatures == []
+
+
+def test_what_is_lowered_for_is_a_description_or_a_name():
+    kernel = tl_dpnp.compile(AXPY)
+    for use in (kernel.lower, kernel.schedules, lambda device: kernel.export("nowhere", device=device)):
+        with pytest.raises(TLTypeError, match=r"one of tl_dpnp.devices\(\), or a name, not a SyclDevice"):
+            use(dpctl.SyclDevice())
 
 
 def test_kernels_lower_for_devices_that_are_not_there():

@@ -47,6 +47,9 @@ class InCOrder:
     def __repr__(self) -> str:
         return f"{self._kernel!r} in C order"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self._kernel, "in_c_order")
+
     def __call__(self, /, *arguments: Any, group_size: LaunchSize = None, **named: Any) -> None:
         """Run the kernel as a call of it does, with the reverse of each array and of the arrays in groups.
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tl_dpnp.errors import TLBindingError, TLError, UnsupportedError
+from tl_dpnp.errors import TLBindingError, TLError, TLTypeError, UnsupportedError
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.variants import FewGroups
 from tl_dpnp.runtime.call.program import Program
@@ -85,9 +85,7 @@ class Inspection:
         is compiled and nothing is cached.
         """
         overloads = self._device_overloads("lower")
-        if isinstance(device, str):
-            device = _offline_device(device)
-        return overloads.lowered(device or overloads.current_device())
+        return overloads.lowered(_described(overloads, device))
 
     def schedules(self, device: Device | None = None) -> dict[str, Schedule]:
         """Return the schedule of each linear-algebra instruction, by the name of its nest: gemm_0, sum_1 and so on.
@@ -257,7 +255,7 @@ class Inspection:
         if self._program.usage.asked:
             raise UnsupportedError(f"export: @{self.name} asks whether it was given arrays, and exported kernels are "
                                    "given all of them")
-        described = _offline_device(device) if isinstance(device, str) else device or overloads.current_device()
+        described = _described(overloads, device)
         if described.family != self.options.target:
             raise UnsupportedError(f'export: {described} is no device for target="{self.options.target}"')
         if isinstance(device, str):
@@ -325,6 +323,18 @@ def _offline_device(name: str) -> Device:
     from tl_dpnp.runtime.offline.targets import target_named
 
     return target_named(name).description
+
+
+def _described(overloads: Overloads, device: Device | str | None) -> Device:
+    """Return the description of a device, by default the current one; raises `TLTypeError` for what is none."""
+    match device:
+        case None:
+            return overloads.current_device()
+        case str():
+            return _offline_device(device)
+        case Device():
+            return device
+    raise TLTypeError(f"device= takes a description, one of tl_dpnp.devices(), or a name, not a {type(device).__name__}")
 
 
 def _variant_lines(overloads: Overloads, overload: Overload) -> Iterable[str]:

@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
+from numbers import Real
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -366,8 +367,9 @@ class Kernel(Inspection):
         the user gave no schedule for are searched.
 
         The result holds for this program on the device of the arguments, here and, through the disk cache, in kernels
-        that are made later; the default schedules stay if nothing is clearly faster.  Ctrl-C ends the search and keeps
-        the best so far.  See docs/tuning.md.
+        that are made later; where calls have kernels for their sizes, for calls with those of the arguments.  The
+        default schedules stay if nothing is clearly faster.  Ctrl-C ends the search and keeps the best so far.  See
+        docs/tuning.md.
 
         Raises what a call raises; `TLBindingError` for arguments without a single work-group, `TLTypeError` for a
         budget that is no positive number, `UnsupportedError` with ``target="reference"``, ``tuned=False``, and
@@ -378,7 +380,7 @@ class Kernel(Inspection):
         check_process()
         if not self.options.tuned:
             raise UnsupportedError(f"tune: @{self.name} was compiled to ignore what tuning finds (tuned=False)")
-        if isinstance(budget, bool) or not isinstance(budget, int | float) or not 0 < budget < math.inf:
+        if isinstance(budget, bool) or not isinstance(budget, Real) or not 0 < budget < math.inf:
             raise TLTypeError(f"budget= takes a positive number of seconds, not {budget!r}")
         if self.options.form is not None and not FRAMES[self.options.form].is_tunable:
             raise UnsupportedError(f"tune: @{self.name} was compiled with form={self.options.form!r}, which has no "

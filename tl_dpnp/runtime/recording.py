@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tl_dpnp.errors import TLError, TLTypeError
 from tl_dpnp.runtime.forking import check_process, process
-from tl_dpnp.runtime.platform_choice import default_platform
+from tl_dpnp.runtime.platform_choice import default_platform, is_event
 from tl_dpnp.runtime.watching import door
 
 if TYPE_CHECKING:
@@ -202,10 +202,14 @@ def _stretches(steps: Sequence[Step]) -> Iterator[tuple[Platform | None, list[An
 def listed_events(depends: Iterable[Any]) -> list[Any]:
     """Return the events that a submission was given to wait for; raises `TLTypeError` for what is no list of them."""
     try:
-        return list(depends)
+        events = list(depends)
     except TypeError:
         raise TLTypeError(f"depends= takes a list of events, it was given a {type(depends).__name__}: write "
                           "depends=[event]") from None
+    for event in events:
+        if not is_event(event):
+            raise TLTypeError(f"depends= takes events that submit returned, not a {type(event).__name__}")
+    return events
 
 
 def _wait(events: Iterable[Any]) -> None:
