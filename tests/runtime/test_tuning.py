@@ -158,6 +158,17 @@ print(kernel.stats.tuned, kernel.stats.cache_hits, kernel.stats.driver_builds, "
     assert output.split() == ["1", "1", "0", "False"]
 
 
+def test_it_holds_for_the_sizes_that_calls_have_kernels_for(folder, timings):
+    """With sizes left open, those of other calls keep the default."""
+    source = SOURCE.replace("16x12", "?x12").replace("16x8", "?x8")
+    kernel = tl_dpnp.compile(source)
+    kernel.tune(*arguments(), budget=LONG)
+    for sizes, tuned in ((16, 1), (24, 0)):
+        again = tl_dpnp.compile(source)
+        again(*(on_device(random(*shape)) for shape in ((sizes, 12, 3), (12, 8), (sizes, 8, 3))))
+        assert (again.stats.tuned, again.stats.specialized) == (tuned, 1)
+
+
 def test_it_can_be_ignored(folder, timings):
     kernel = tl_dpnp.compile(SOURCE)
     before = kernel.schedules()
@@ -324,7 +335,7 @@ def test_what_is_refused():
         with pytest.raises(tl_dpnp.TLTypeError, match="a positive number of seconds"):
             kernel.tune(a, b, c, budget=budget)
     with pytest.raises(tl_dpnp.TLBindingError, match="no work-group to time"):
-        kernel.tune(a, b, c, group_size=0)
+        kernel.tune(a, b, c, group_size=0, budget=np.float32(1))
     with pytest.raises(tl_dpnp.TLTypeError, match="missing 1 required positional argument: 'C'"):
         kernel.tune(a, b)
     with pytest.raises(tl_dpnp.UnsupportedError, match="tuned=False"):
