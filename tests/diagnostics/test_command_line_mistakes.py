@@ -41,6 +41,8 @@ MISTAKES = {
                           "tune axpy.tl --budget 0.05 --shape x=8 --shape y=8"),
     "one size of two": ("tune axpy.tl --budget 0.05 --shape x=8", "those that it does not give are 1000",
                         "tune axpy.tl --budget 0.05 --shape x=8 --shape y=8"),
+    "sizes beyond all memory": ("tune axpy.tl --budget 0.05 --batch 100000000000000",
+                                "no memory for %x of shape 100000000000000", "tune axpy.tl --budget 0.05 --batch 8"),
     "sizes of a scalar": ("tune axpy.tl --budget 0.05 --shape alpha=8", "there are %x, %y",
                           "tune axpy.tl --budget 0.05 --batch 8"),
 }

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dpnp
+from dpctl.memory import USMAllocationError
 
 from tl_dpnp.errors import TLBindingError, UnsupportedError, nearest
 from tl_dpnp.language.ir import Value
@@ -61,7 +62,10 @@ def _array(name: str, memref: MemrefType, queue: Any, shape: Shape | None, batch
     packed = canonical_strides(found)
     strides = tuple(size if given is None else given for given, size in zip(memref.strides, packed, strict=True))
     extent = 1 + sum((size - 1) * stride for size, stride in zip(found, strides, strict=True) if stride)
-    memory = dpnp.ones(max(1, extent), dtype=memref.element.storage, sycl_queue=queue).get_array()
+    try:
+        memory = dpnp.ones(max(1, extent), dtype=memref.element.storage, sycl_queue=queue).get_array()
+    except (MemoryError, USMAllocationError):
+        raise TLBindingError(f"there is no memory for %{name} of shape {'x'.join(map(str, found))}") from None
     if not math.prod(found):
         strides = packed
     return usm_ndarray(found, dtype=memref.element.storage, buffer=memory, strides=strides)
