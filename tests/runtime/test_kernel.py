@@ -208,7 +208,7 @@ def test_depends_takes_nothing_but_events(target, thing):
 
 def test_masks_are_not_ignored():
     kernel, x = tl_dpnp.compile(COUNT, target="reference"), np.ma.masked_equal(np.arange(4), 2)
-    with pytest.raises(TLTypeError, match="given a masked array, and kernels know no masks(.|\n)*array.data"):
+    with pytest.raises(TLTypeError, match=r"given a masked array, and kernels know no masks(.|\n)*array\.data"):
         kernel(x, 1)
     kernel(x.data, 1)
     assert x.data.tolist() == [1, 2, 3, 4]

@@ -334,7 +334,8 @@ def _described(overloads: Overloads, device: Device | str | None) -> Device:
             return _offline_device(device)
         case Device():
             return device
-    raise TLTypeError(f"device= takes a description, one of tl_dpnp.devices(), or a name, not a {type(device).__name__}")
+    raise TLTypeError("device= takes a description, one of tl_dpnp.devices(), or a name, not a "
+                      f"{type(device).__name__}")
 
 
 def _variant_lines(overloads: Overloads, overload: Overload) -> Iterable[str]:

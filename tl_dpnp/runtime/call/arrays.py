@@ -105,7 +105,7 @@ def host_view(value: object) -> ArrayView:
     if not isinstance(value, np.ndarray):
         raise NotAnArray(*describe_value(value, "dpnp.asarray(array)", "pass a NumPy array"))
     if isinstance(value, np.ma.MaskedArray):
-        raise NotAnArray("a masked array, and kernels know no masks", "pass array.data, or a copy: array.filled(number)")
+        raise NotAnArray("a masked array, and kernels know no masks", "pass array.data or array.filled(number)")
     array = value.view(np.uint16) if value.dtype.name == "bfloat16" else value
     if any(stride % array.itemsize for stride in array.strides):
         raise NotAnArray("a NumPy array whose strides are no multiples of its elements", "copy it: array.copy()")
