@@ -142,7 +142,10 @@ def test_mathematics_and_atomics_become_those_of_the_device():
 
 
 def test_resources_are_known_without_a_device():
-    resources = only(tl_dpnp.compile(FUSED, target="cuda", form="subgroup", cache=False).resources())
+    kernel = tl_dpnp.compile(FUSED, target="cuda", form="subgroup", cache=False)
+    with pytest.raises(tl_dpnp.TLTypeError, match="registers= is for an Intel GPU, which device= names"):
+        kernel.resources(registers=256)
+    resources = only(kernel.resources())
     assert 0 < resources.registers <= 255
     assert resources.stack == 0
     assert resources.local_memory == 16 * 8 * 4

@@ -301,6 +301,13 @@ def test_a_small_register_file_spills_what_the_tile_needs():
     assert "128 registers are too few for the kernel" in str(resources)
 
 
+def test_register_files_have_two_sizes():
+    kernel = tl_dpnp.compile(gemm("bf16", "f32", 16, 16, 8), cache=False)
+    for registers in (0, 64, 512, "256"):
+        with pytest.raises(tl_dpnp.TLTypeError, match="registers= takes 128 or 256, not "):
+            kernel.compile_offline("pvc", registers=registers)
+
+
 @needs_tools
 def test_diagnostics_say_what_bounds_a_kernel_on_a_device():
     text = tl_dpnp.compile(gemm("bf16", "f32", transposes="tn"), cache=False).diagnostics(device="dg2")

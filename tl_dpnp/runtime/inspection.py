@@ -210,6 +210,8 @@ class Inspection:
         if device is not None:
             return self.compile_offline(device, registers=registers).resources
         self._require("resources", "cuda")
+        if registers is not None:
+            raise TLTypeError("resources: registers= is for an Intel GPU, which device= names")
         from tl_dpnp.runtime.cuda.ptx import link
 
         return self._inspect(signature, lambda _, overload: link(overload.compiled, overload.device).resources)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tl_dpnp.errors import LoweringError, UnsupportedError
+from tl_dpnp.errors import LoweringError, TLTypeError, UnsupportedError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.lowering.instructions import whole_instruction
 from tl_dpnp.lowering.nest import loops_of
@@ -23,6 +23,8 @@ __all__ = ["DeviceProgram", "Resources", "compile_offline", "compile_without_scr
 
 #: How often tiles are halved at most: from 4 x 4 blocks to one.
 _MOST_HALVED = 4
+#: The sizes of a thread's register file.
+_REGISTERS = (128, 256)
 
 
 @dataclass(frozen=True)
@@ -142,9 +144,11 @@ def compile_offline(
 
     `registers` is 128 or 256, by default what its micro-kernels are made for.  Raises UnsupportedError for an unknown
     device, where a tool or numba-dpex is missing and where the kernel was lowered for another kind of device;
-    LoweringError where the compiler fails, drops a DPAS or leaves a call.  `key` is that of the kernel in `cache`:
-    binaries are kept there.
+    TLTypeError for other registers; LoweringError where the compiler fails, drops a DPAS or leaves a call.  `key` is
+    that of the kernel in `cache`: binaries are kept there.
     """
+    if registers not in (None, *_REGISTERS):
+        raise TLTypeError(f"registers= takes {' or '.join(map(str, _REGISTERS))}, not {registers!r}")
     target = target_named(device)
     kernels = [(kernel, loads_blocks(schedule.nest, kernel)) for schedule in lowered.schedules
                if (kernel := whole_instruction(schedule.nest, MicroKernel))]
@@ -155,7 +159,7 @@ def compile_offline(
             f"sub-group form with {' or '.join(map(str, target.description.subgroup_sizes))}: lower it for {device}"
         )
     require_offline(device)
-    size = registers or lowered.plan.registers or 128
+    size = registers or lowered.plan.registers or _REGISTERS[0]
     binary = _compiled(lowered, target, size, cache, key)
     parts = read_binary(binary)
     if parts.undefined:
