@@ -71,8 +71,8 @@ def prune(days: float | None, limit: float | None) -> None:
 
     if days is None and limit is None:
         raise click.UsageError("say what to remove: --older-than DAYS, --limit MIB, or both; --limit 0 removes all")
-    folder = cache_folder()
     with reported_errors():
+        folder = cache_folder()
         removed = pruning.prune(folder, days=days, limit=None if limit is None else int(limit * (1 << 20)))
         click.echo(f"{folder}: removed {removed}; left {pruning.measure(folder)}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pwd
 import random
 import signal
 import subprocess
@@ -15,10 +16,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import dpnp
+import platformdirs
 import pytest
+from click.testing import CliRunner
 
 import tl_dpnp
 from tests.runtime.support import AXPY, FUSED
+from tl_dpnp.__main__ import main
 from tl_dpnp.errors import CacheWarning
 from tl_dpnp.lowering import LoweringOptions
 from tl_dpnp.runtime.call.program import Program
@@ -258,6 +262,34 @@ def test_a_folder_that_cannot_be_made(monkeypatch):
     monkeypatch.setenv("TL_DPNP_CACHE_DIR", "/proc/tl_dpnp/cache")
     with pytest.warns(CacheWarning, match="/proc/tl_dpnp/cache is not used"):
         assert run_axpy().cache_path is None
+
+
+def nobodys_home(user):
+    raise KeyError(f"getpwuid(): uid not found: {user}")
+
+
+def test_a_user_without_a_home(tmp_path, monkeypatch):
+    """As in a container that runs with the number of a user that it does not know."""
+    for variable in ("HOME", "XDG_CACHE_HOME", "TL_DPNP_CACHE_DIR"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", nobodys_home)
+    monkeypatch.setattr(cache_module, "_said", set())
+    monkeypatch.chdir(tmp_path)
+    with pytest.warns(CacheWarning, match="is not used: the user has no home folder .*: set TL_DPNP_CACHE_DIR"):
+        assert run_axpy().cache_path is None
+    for command in (["cache"], ["cache", "prune", "--limit", "0"]):
+        result = CliRunner().invoke(main, command)
+        assert (result.exit_code, type(result.exception)) == (1, SystemExit)
+        assert "set TL_DPNP_CACHE_DIR, or HOME" in result.output
+    assert not [*tmp_path.iterdir()]
+
+
+def test_older_versions_that_say_nothing_of_a_missing_home(monkeypatch):
+    monkeypatch.delenv("TL_DPNP_CACHE_DIR")
+    monkeypatch.setattr(platformdirs, "user_cache_dir", lambda *names, **options: "~/.cache/tl_dpnp")
+    monkeypatch.setattr(cache_module, "_said", set())
+    with pytest.warns(CacheWarning, match="the user has no home folder"):
+        assert open_cache() is None
 
 
 def test_a_read_only_cache_is_read_but_not_written(cache, folder):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp import config
-from tl_dpnp.errors import CacheWarning, warn
+from tl_dpnp.errors import CacheWarning, TLError, warn
 from tl_dpnp.runtime.store.temporary_files import remove_leftovers, write_whole
 from tl_dpnp.runtime.watching import Span, in_words, purpose, span
 
@@ -48,12 +48,20 @@ def key_of(parts: Any) -> str:
 
 
 def cache_folder() -> str:
-    """Return the folder of the cache: the setting ``CACHE_DIR``, else ``tl_dpnp`` in the user's cache folder."""
+    """Return the folder of the cache: the setting ``CACHE_DIR``, else ``tl_dpnp`` in the user's cache folder.
+
+    Raises `TLError` for a user without a home, as there are in containers.
+    """
     folder = config.get("CACHE_DIR")
     if folder is None:
         import platformdirs
 
-        folder = platformdirs.user_cache_dir("tl_dpnp", appauthor=False)
+        try:
+            folder = platformdirs.user_cache_dir("tl_dpnp", appauthor=False)
+        except RuntimeError:  # so newer versions say it
+            folder = ""
+        if not os.path.isabs(folder):
+            raise TLError("the user has no home folder to keep kernels in: set TL_DPNP_CACHE_DIR, or HOME")
     return str(folder)
 
 
@@ -61,11 +69,13 @@ def open_cache() -> DiskCache | None:
     """Return the disk cache, or None if it is switched off or cannot be used, with a `CacheWarning` for the latter."""
     if not config.get("CACHE"):
         return None
-    folder = cache_folder()
+    where = ""
     try:
+        folder = cache_folder()
+        where = f" in {folder}"
         _make_private(folder)
-    except (_Unusable, OSError) as problem:
-        _warn_once(f"the kernel cache in {folder} is not used: {problem}")
+    except (TLError, _Unusable, OSError) as problem:
+        _warn_once(f"the kernel cache{where} is not used: {problem}")
         return None
     return DiskCache(folder)
 
