@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+import tl_dpnp
 from tl_dpnp import config
 from tl_dpnp.commands import COMMANDS, DEVICE, MAPPING, chosen_functions, queue_for, reported_errors
 from tl_dpnp.errors import TLError, nearest
@@ -71,6 +72,13 @@ class _Command(click.Command):
             formatter.write_dl([(s.variable, f"{s.doc} [{s.kind}; default: {s.default_text}]") for s in settings])
 
 
+def _print_version(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
+    """Print the version, also of a source folder, which Click's own option ends in an error for."""
+    if is_wanted and not context.resilient_parsing:
+        click.echo(f"tl_dpnp, version {tl_dpnp.__version__}")
+        context.exit()
+
+
 @click.command(cls=_Command, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("file", required=False, type=_File(exists=True, dir_okay=False, allow_dash=True))
 @click.option("--emit", "stage", type=click.Choice(list(STAGES)), metavar="STAGE", help="Print FILE at this stage.")
@@ -81,7 +89,8 @@ class _Command(click.Command):
 @click.option("-s", "--system", is_flag=True, help="Print packages, devices and settings, and what is wrong with them.")
 @click.option("--dpas", is_flag=True, help="Compile every form of DPAS for Intel GPUs and print what became of it.")
 @click.option("--sys-json", is_flag=True, help="The same as JSON.")
-@click.version_option(package_name="tl_dpnp", prog_name="tl_dpnp")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
+              help="Print the version.")
 def main(
     file: str | None, stage: str | None, name: str | None, output: str | None, device: str | None,
     mapping: Form | None, system: bool, dpas: bool, sys_json: bool,

@@ -202,9 +202,9 @@ def queue_for(device: str | None) -> Any:
     """Return a queue of the device that is asked for, None where none is; raises `UnsupportedError`."""
     if device is None:
         return None
-    from tl_dpnp.runtime.sycl.devices import queue_of
+    from tl_dpnp.runtime.missing import needed
 
-    return queue_of(device)
+    return needed("tl_dpnp.runtime.sycl.devices", "--device").queue_of(device)
 
 
 def _text(file: str) -> tuple[str, str]:

@@ -155,6 +155,36 @@ def test_the_system_report_names_problems(monkeypatch):
     assert "OCL_ICD_FILENAMES names /no/such/libintelocl.so, which does not exist" in problems
 
 
+def test_the_system_report_has_no_advice_that_would_break_the_environment_for_cuda(monkeypatch):
+    """What `pip install .` brings replaces Numba by one that is too old for numba-cuda."""
+    from tl_dpnp.runtime import system_info
+
+    there = {"numba-cuda": "0.30.4", "numba": "0.68.1", "llvmlite": "0.50.0", "numpy": "2.4.6", "lark": "1.3.1",
+             "click": "8.5.1", "opt_einsum": "3.4.0"}
+    monkeypatch.setattr(system_info, "_version", there.get)
+    info = system_info.gather()
+    assert {package.name: package.found for package in info.packages if package.found} == there
+    problems = {problem.what: problem.fix for problem in info.problems}
+    assert problems["tl_dpnp is used from a source folder and is not installed"] == "run: pip install --no-deps ."
+    for package in ("platformdirs", "cuda-bindings"):
+        assert problems[f"{package} is not installed"].endswith("pip install -r requirements-cuda.txt")
+    assert not [what for what in problems if "dpctl" in what or "dpnp is not" in what or "numba-dpex" in what]
+
+
+def test_a_device_without_dpctl_is_an_error_that_says_what_to_install(file):
+    code = (f"import sys\nsys.modules['dpctl'] = None\nfrom tl_dpnp.__main__ import main\n"
+            f"main([{str(file)!r}, '--emit=source', '--device=cpu'])")
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr.startswith("--device needs dpctl, which is not installed here")
+
+
+def test_the_version_is_that_of_the_package_also_where_it_is_not_installed(monkeypatch):
+    assert run("--version").output == f"tl_dpnp, version {tl_dpnp.__version__}\n"
+    monkeypatch.setattr(tl_dpnp, "__version__", "0+unknown")
+    assert run("--version").output == "tl_dpnp, version 0+unknown\n"
+
+
 def test_without_a_device_the_error_says_where_to_look(file, monkeypatch):
     """In a process of its own: which devices there are is found out once."""
     monkeypatch.setenv("ONEAPI_DEVICE_SELECTOR", "level_zero:gpu")

@@ -20,6 +20,10 @@ from tl_dpnp.runtime import bootstrap
 __all__ = ["DeviceInfo", "PackageInfo", "Problem", "SystemInfo", "gather"]
 
 
+#: The packages of the environment for CUDA.
+_FOR_CUDA = ("numba-cuda", "cuda-bindings", "numba", "llvmlite", "numpy", "lark", "click", "platformdirs", "opt_einsum")
+
+
 @dataclass(frozen=True)
 class Problem:
     """Something that keeps kernels from running, or from running well, and what to do about it."""
@@ -130,8 +134,15 @@ def _version(name: str) -> str | None:
         return None
 
 
+def _is_for_cuda() -> bool:
+    """Return whether the environment is the one for CUDA (docs/cuda.md), which has no package of Intel's."""
+    return _version("numba-cuda") is not None and _version("dpctl") is None
+
+
 def _packages() -> list[PackageInfo]:
-    """Return the packages named in the metadata of the installed tl_dpnp, extras left out."""
+    """Return the packages named in the metadata of the installed tl_dpnp, extras left out, or those of CUDA's."""
+    if _is_for_cuda():
+        return [PackageInfo(name, _version(name), "") for name in _FOR_CUDA]
     try:
         requirements = metadata.requires("tl_dpnp") or []
     except metadata.PackageNotFoundError:
@@ -159,14 +170,19 @@ def _install(packages: list[PackageInfo], *names: str) -> str:
 
 
 def _package_problems(packages: list[PackageInfo]) -> Iterator[Problem]:
+    # What metadata require, and so `pip install .`, would replace numba in CUDA's environment by one that is too old.
+    for_cuda = _is_for_cuda()
     if _version("tl_dpnp") is None:
-        yield Problem("tl_dpnp is used from a source folder and is not installed", "run: pip install .")
+        yield Problem("tl_dpnp is used from a source folder and is not installed",
+                      f"run: pip install {'--no-deps ' * for_cuda}.")
     if not (3, 10) <= sys.version_info[:2] < (3, 15):
         yield Problem(f"Python is {platform.python_version()}", "use one from 3.10 to 3.14: only these have the wheels")
     for package in packages:
         pinned = package.required.startswith("==")
         if package.found is None:
-            yield Problem(f"{package.name} is not installed", f"run: pip install '{package.name}{package.required}'")
+            yield Problem(f"{package.name} is not installed", "run in the source folder: pip install -r "
+                          "requirements-cuda.txt" if for_cuda else
+                          f"run: pip install '{package.name}{package.required}'")
         elif pinned and package.required != f"=={package.found}":
             yield Problem(
                 f"{package.name} is {package.found}, and the others here were built against {package.required[2:]}",
@@ -178,7 +194,8 @@ def _start_up_problems() -> Iterator[Problem]:
     import _tl_dpnp_startup
 
     folders = [*site.getsitepackages(), site.getusersitepackages()]
-    if _version("tl_dpnp") is not None and not any(os.path.exists(os.path.join(f, "tl_dpnp.pth")) for f in folders):
+    is_needed = _version("tl_dpnp") is not None and not _is_for_cuda()
+    if is_needed and not any(os.path.exists(os.path.join(f, "tl_dpnp.pth")) for f in folders):
         yield Problem(
             "tl_dpnp.pth is missing from site-packages: `import dpnp` works only after `import tl_dpnp`",
             "run in the source folder: pip install --force-reinstall --no-deps .",
