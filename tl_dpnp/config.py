@@ -73,6 +73,8 @@ class Setting(NamedTuple):
                 return str(self.default)
 
 
+#: What a number may be at most: machine code counts in smaller units, with 64 bits.
+_MOST = 1 << 40
 _BOOLEANS = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
 
 
@@ -89,13 +91,13 @@ def _choice(name: str, default: str, choices: tuple[str, ...], doc: str) -> Sett
     return Setting(name, ", ".join(choices), default, doc, lambda text: values[text.strip().lower()])
 
 
-def _count(name: str, default: int, kind: str, doc: str) -> Setting:
+def _count(name: str, default: int, unit: str, doc: str) -> Setting:
     def parse(text: str) -> int:
-        if int(text) < 0:
+        if not 0 <= int(text) <= _MOST:
             raise ValueError(text)
         return int(text)
 
-    return Setting(name, kind, default, doc, parse)
+    return Setting(name, f"a whole number of {unit}", default, doc, parse)
 
 
 class _UnknownName(ValueError):

@@ -43,7 +43,8 @@ def test_folders_are_made_absolute(monkeypatch):
 
 @pytest.mark.parametrize(
     ("variable", "text", "takes"),
-    [("TL_DPNP_CACHE", "maybe", "0 or 1"), ("TL_DPNP_TARGET", "cpu", "sycl, cuda, reference")],
+    [("TL_DPNP_CACHE", "maybe", "0 or 1"), ("TL_DPNP_TARGET", "cpu", "sycl, cuda, reference"),
+     *(("TL_DPNP_SPIN_US", text, "a whole number of µs") for text in ("0.5", "200us", "-1", "1" + 30 * "0"))],
 )
 def test_a_bad_value_names_the_variable_and_what_it_takes(monkeypatch, variable, text, takes):
     monkeypatch.setenv(variable, text)
