@@ -137,6 +137,21 @@ def test_all_arrays_share_one_queue(target):
     assert dpt.to_numpy(y).tolist() == [2, 2, 2, 2]
 
 
+def test_parts_of_a_device_are_named_in_messages():
+    """They have no filters of dpctl's."""
+    device = dpctl.SyclDevice()
+    if device.max_compute_units < 2:
+        pytest.skip("the device has no parts")
+    kernel = tl_dpnp.compile(AXPY)
+    x, y = (dpt.ones(4, dtype="float32", sycl_queue=dpctl.SyclQueue(part))
+            for part in device.create_sub_devices(partition=device.max_compute_units // 2)[:2])
+    with expect(ExecutionPlacementError, f"are on different queues .a part of {device.filter_string} at"):
+        kernel(1.0, x, y)
+    with expect(ExecutionPlacementError, f"a part of {device.filter_string} at"):
+        kernel(1.0, x, dpt.ones(4, dtype="float32"))
+    kernel(1.0, x, x + 1)
+
+
 def test_the_queue_of_compile_binds():
     queue = dpctl.SyclQueue(property="in_order")
     kernel = tl_dpnp.compile(AXPY, queue=queue)

@@ -55,7 +55,10 @@ def common_queue(named: Sequence[tuple[str, Any]]) -> Any | None:
 
 
 def _queue_text(queue: Any) -> str:
-    return f"{queue.sycl_device.filter_string} at {id(queue):#x}"
+    device, part = queue.sycl_device, ""
+    while device.parent_device is not None:  # only root devices have filters
+        device, part = device.parent_device, f"{part}a part of "
+    return f"{part}{device.filter_string} at {id(queue):#x}"
 
 
 def _arrays_of(arguments: Sequence[Any]) -> list[Any]:
