@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,6 +82,7 @@ def test_definitions_are_lost_in_printing():
 @pytest.mark.parametrize(("define", "plain"), [
     ({"n": 8, "t": "f32"}, "func @f(%a: memref<f32x8>) { }"),
     ({"n": 9, "t": "f64"}, "func @f(%a: memref<f64x9>) { }"),
+    ({"n": np.int64(9), "t": "f64"}, "func @f(%a: memref<f64x9>) { }"),
 ])
 def test_variables_that_are_given(define, plain):
     text = "func @f(%a: memref<$t x$n>) { }"
@@ -90,13 +92,15 @@ def test_variables_that_are_given(define, plain):
     assert (caught.value.diagnostics[0].span.line, caught.value.diagnostics[0].span.column) == (1, len(text) + 7)
 
 
-@pytest.mark.parametrize("value", [True, 4, 1.5, "f32", "memref<f32x4>", "[16, 1]", "!calc(1 2 +)"])
+@pytest.mark.parametrize("value", [True, 4, 1.5, np.uint8(4), np.float32(1.5), "f32", "memref<f32x4>", "[16, 1]",
+                                   "!calc(1 2 +)"])
 def test_values_that_may_be_given(value):
     parse("func @f() { }", define={"n": value})
 
 
 @pytest.mark.parametrize("define", [{"n": "1 2"}, {"n": "add"}, {"n": ""}, {"1n": 4}, {"": 4}, {"n": None}, {"n": "#"},
-                                    {"n": "!calc(1"}, {"n": "4 func @g() { }"}, {"n": float("nan")}, {1: 4}])
+                                    {"n": "!calc(1"}, {"n": "4 func @g() { }"}, {"n": float("nan")}, {"n": np.inf},
+                                    {1: 4}])
 def test_values_that_may_not_be_given(define):
     with pytest.raises(TLSyntaxError):
         parse("func @f() { }", define=define)

@@ -12,6 +12,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterator
+from numbers import Integral, Real
 
 from lark import Token
 
@@ -193,7 +194,7 @@ _OPERATIONS: dict[str, Callable[[int, int], int]] = {
 
 
 def definition_text(name: str, value: bool | int | float | str) -> str:
-    """Return the text of a definition: numbers and texts of the language, such as types.
+    """Return the text of a definition: numbers, those of NumPy too, and texts of the language, such as types.
 
     Raises `RuleError` for what is no name or no value.
     """
@@ -202,8 +203,10 @@ def definition_text(name: str, value: bool | int | float | str) -> str:
     match value:
         case bool():
             return f"${name} = {'true' if value else 'false'}"
-        case int() | str():
+        case str():
             return f"${name} = {value}"
-        case float() if math.isfinite(value):
-            return f"${name} = {value!r}"
+        case Integral():
+            return f"${name} = {int(value)}"
+        case Real() if math.isfinite(value):
+            return f"${name} = {float(value)!r}"
     raise RuleError(f"{value!r} is no value of a compile-time variable", "give a number, or text such as 'f32'")
