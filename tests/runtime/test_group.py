@@ -120,6 +120,15 @@ def test_dynamic_offsets_travel_with_the_group(target):
     assert y.asnumpy().tolist() == [part.asnumpy().sum() for part in parts]
 
 
+def test_another_offset_is_another_group():
+    """Kernels that have seen a group would not look at it again."""
+    group = tl_dpnp.group([dpnp.zeros(3)])
+    for name, value in (("offset", 1), ("arrays", ())):
+        with pytest.raises(AttributeError):
+            setattr(group, name, value)
+    assert (group.offset, len(group.arrays)) == (0, 1)
+
+
 def test_static_offsets_come_from_the_type():
     source = SUMS.replace("offset: ?", "offset: 2")
     kernel = tl_dpnp.compile(source)

@@ -64,8 +64,7 @@ class Group:
     """
 
     def __init__(self, arrays: Sequence[Any], kind: ArrayKind, offset: int = 0) -> None:
-        self.arrays = tuple(arrays)
-        self.offset = offset
+        self._arrays, self._offset = tuple(arrays), offset
         self.kind = kind
         self.views = _views(kind, self.arrays)
         self.queue = kind.common_queue([(f"array {p} of the group", view.queue) for p, view in enumerate(self.views)
@@ -73,6 +72,18 @@ class Group:
         self.serial = next(_serials)
         self._tables: dict[MemrefType, GroupTables] = {}
         self._lock = threading.Lock()
+
+    # What kernels remember of a group, they know by its number: another offset, or other arrays, are another group.
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The arrays as they were given."""
+        return self._arrays
+
+    @property
+    def offset(self) -> int:
+        """What is added to the address of each, in elements."""
+        return self._offset
 
     def __len__(self) -> int:
         return len(self.arrays)
