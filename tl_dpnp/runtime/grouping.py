@@ -19,8 +19,10 @@ def group(arrays: Sequence[Any], *, offset: int = 0) -> Group:
 
     `arrays` is a sequence of dpnp or dpctl arrays on one queue, or of arrays on one CUDA device, each with its own
     sizes and strides where the parameter's memref type has ``?``; views count, and the sequence may be empty.  An array
-    stands for the sequence of its sub-arrays along axis 0.  `offset`, in elements, may be negative; it takes effect
-    with parameters of type ``group<…, offset: ?>`` (tensor language reference, section "Group type").
+    stands for the sequence of its sub-arrays along axis 0.  The group is of the memory that they have when it is made,
+    which few functions exchange, such as ``array.partition`` of dpnp and ``tensor.set_`` of PyTorch.  `offset`, in
+    elements, may be negative; it takes effect with parameters of type ``group<…, offset: ?>`` (tensor language
+    reference, section "Group type").
 
     Raises `TLTypeError` for an element that is no such array and `dpctl.utils.ExecutionPlacementError` for mixed
     queues.  Fit with a parameter's type is checked when the group is passed.
