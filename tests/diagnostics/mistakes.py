@@ -159,7 +159,15 @@ MISTAKES = {
         other, array = y, dpt.asarray(v, sycl_queue=dpctl.SyclQueue())
         kernel(2.0, array, other)
         got, want = y.asnumpy(), 2 * v + w""", "kernel(2.0, array,", Exception, "are on different queues",
-                          "array.to_device(other.sycl_queue)", right="kernel(2.0, array.to_device(other.sycl_queue),"),
+                          "dpnp.asarray(array, sycl_queue=other.sycl_queue)",
+                          right="kernel(2.0, dpnp.asarray(array, sycl_queue=other.sycl_queue),"),
+    "matrices on two queues": Mistake("""
+        kernel = tl_dpnp.compile(PRODUCT)
+        other, array = C, dpnp.asarray(a, order="F", sycl_queue=dpctl.SyclQueue())
+        kernel(array, B, other)
+        got, want = C.asnumpy(), a @ b""", "kernel(array,", Exception, "are on different queues",
+                                     "dpnp.asarray(array, sycl_queue=other.sycl_queue)",
+                                     right="kernel(dpnp.asarray(array, sycl_queue=other.sycl_queue),"),
     "array on a CPU": axpy("kernel(2.0, OnHost(v), y)", part="OnHost(v)", error=TypeError, place="%x",
                            says="it was given a OnHost on a CPU", names={"array": "OnHost(v)", "numpy": "np"},
                            advice="dpnp.asarray(numpy.from_dlpack(array))"),

@@ -49,7 +49,7 @@ def common_queue(named: Sequence[tuple[str, Any]]) -> Any | None:
             raise ExecutionPlacementError(
                 f"{first} and {name} are on different queues ({_queue_text(queue)}; {_queue_text(other)}): all arrays "
                 "of a call must share one, even where the device is the same; copy one to the other's queue: "
-                "array.to_device(other.sycl_queue)"
+                "dpnp.asarray(array, sycl_queue=other.sycl_queue)"  # dpnp's to_device takes C order only
             )
     return queue
 
