@@ -134,7 +134,17 @@ MISTAKES = {
                               says="a list; only a group takes several arrays", advice="pass one array"),
     "other dtype": axpy('kernel(2.0, x.astype("float64"), y)', part='x.astype("float64")', error=TypeError, place="%x",
                         says="%x takes an array of float32, it was given one of float64",
-                        advice='array.astype("float32")', names={"array": 'x.astype("float64")'}),
+                        advice='dpnp.asarray(array, dtype="float32")', names={"array": 'x.astype("float64")'}),
+    "other dtype of dpctl": Mistake("""
+        kernel = tl_dpnp.compile(PRODUCT)
+        kernel(dpt.asarray(a, dtype="float64", order="F"), B, C)
+        got, want = C.asnumpy(), a @ b""", 'dpt.asarray(a, dtype="float64", order="F")', TypeError, "one of float64",
+                                    'dpnp.asarray(array, dtype="float32")', place="%A",
+                                    names={"array": 'dpt.asarray(a, dtype="float64", order="F")'}),
+    "other dtype of a result": product('C = dpnp.zeros((4, 5), dtype="float64", order="F")\n        kernel(A, B, C)',
+                                       part="kernel(A, B, C)", error=TypeError, place="%C", says="one of float64",
+                                       advice='array = dpnp.asarray(array, dtype="float32")',
+                                       right='C = dpnp.asarray(C, dtype="float32"); kernel(A, B, C)'),
     "number of modes": axpy("kernel(2.0, x.reshape(2, 2), y)", part="x.reshape(2, 2)", error=ValueError, place="%x",
                             says="%x: memref<f32x?> takes an array of shape (any,), it was given (2, 2)", right="x",
                             advice="pass an array of that shape"),

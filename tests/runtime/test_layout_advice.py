@@ -17,7 +17,7 @@ from tl_dpnp.errors import LayoutError, TLBindingError
 from tl_dpnp.language import parse
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.runtime.call.arrays import ArrayView
-from tl_dpnp.runtime.call.layout_advice import layout_hint
+from tl_dpnp.runtime.call.layout_advice import conversion_hint, layout_hint
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 from tl_dpnp.scalars import F32
@@ -318,6 +318,19 @@ def test_the_reverse_of_a_square_matrix_takes_another_transpose(body, expected):
 def test_copies_are_made_by_the_package_of_the_array(package, matrix, batch):
     assert hint(memref(16, 8), (16, 8), (8, 1), package=package) == f"pass {matrix}, a column-major copy"
     assert hint(memref(16, 8, None), (5, 16, 8), (128, 8, 1), package=package) == f"pass {batch}, a column-major copy"
+
+
+@pytest.mark.parametrize(("package", "converted"), [
+    ("dpnp", 'dpnp.asarray(array, dtype="float32")'), ("dpctl", 'dpnp.asarray(array, dtype="float32")'),
+    ("numpy", 'array.astype("float32")'), ("cupy", 'array.astype("float32")'), ("jax", 'array.astype("float32")'),
+    ("torch", "array.to(torch.float32)"),
+    ("numba", 'numba.cuda.to_device(array.copy_to_host().astype("float32"))'),
+    ("DLPack", 'cupy.from_dlpack(array).astype("float32")'), ("interface", 'cupy.asarray(array).astype("float32")'),
+])  # fmt: skip
+def test_elements_are_converted_by_the_package_of_the_array(package, converted):
+    """The others have no method astype, or no array of theirs."""
+    assert conversion_hint("float32", False, package) == f"convert it: {converted}"
+    assert conversion_hint("float32", True, package) == f"convert it before the call: array = {converted}"
 
 
 def test_the_reverse_copies_nothing_whatever_the_package() -> None:

@@ -163,7 +163,7 @@ class Binding:
                                  f'pack it on the host: tl_dpnp.pack(values, "{memref.element}")')
             # Converted to uint16 the values would be read as other ones.
             convert = ('view bf16 values as uint16 on the host: values.astype(ml_dtypes.bfloat16).view("uint16")'
-                       if carried else f'convert it: array.astype("{expected}")')
+                       if carried else self._conversion_hint(position, view, expected))
             raise self.error(TLTypeError, position, f"{name} takes an array of {expected}{carried}, it was given one "
                               f"of {view.dtype}", f"{convert}, or declare another type")
         shape, strides = element_layout(memref, view.shape, view.strides)
@@ -206,6 +206,12 @@ class Binding:
         from tl_dpnp.runtime.call.layout_advice import layout_hint  # which looks at instructions
 
         return layout_hint(self.program, position, view, self.kind.package_of(view.array))
+
+    def _conversion_hint(self, position: int, view: ArrayView, dtype: str) -> str:
+        """Return how to make an array one of another dtype."""
+        from tl_dpnp.runtime.call.layout_advice import conversion_hint  # as above
+
+        return conversion_hint(dtype, position in self.program.usage.written, self.kind.package_of(view.array))
 
     def _repeatable(self, position: int) -> list[int]:
         """Return the modes of a memref that may have the stride 0: those that are only indexed, and only read."""

@@ -17,14 +17,14 @@ from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.call.layout import Misfit, fitted_strides
 from tl_dpnp.runtime.call.program import Program
 
-__all__ = ["layout_hint"]
+__all__ = ["conversion_hint", "layout_hint"]
 
 
 class _Package(NamedTuple):
     """How a package writes things.
 
     A column-major copy, a view with axis 0 as the last one, what it takes for ``array`` in these, a copy of a
-    column-major NumPy array, and whether the view is one that kernels take.
+    column-major NumPy array, whether the view is one that kernels take, and a copy with other elements.
     """
 
     copy: str
@@ -32,24 +32,29 @@ class _Package(NamedTuple):
     array: str
     upload: str
     has_views: bool = True
+    convert: str = '{}.astype("{}")'
 
 
 _CUPY = _Package('cupy.asarray({}, order="F")', "cupy.moveaxis({}, 0, -1)", "array", 'cupy.asarray({}, order="F")')
 #: By the name of the package.
 _PACKAGES = {
-    "dpnp": _Package('dpnp.asarray({}, order="F")', "dpnp.moveaxis({}, 0, -1)", "array", 'dpnp.asarray({}, order="F")'),
+    # Arrays of dpctl, too, which have no methods for this.
+    "dpnp": _Package('dpnp.asarray({}, order="F")', "dpnp.moveaxis({}, 0, -1)", "array", 'dpnp.asarray({}, order="F")',
+                     convert='dpnp.asarray({}, dtype="{}")'),
     "numpy": _Package('numpy.asarray({}, order="F")', "numpy.moveaxis({}, 0, -1)", "array", "{}"),
     "cupy": _CUPY,
     "torch": _Package("tl_dpnp.rev(tl_dpnp.rev({}).contiguous())", "{}.movedim(0, -1)", "array",
-                      'torch.from_numpy({}).to("cuda")'),
+                      'torch.from_numpy({}).to("cuda")', convert="{}.to(torch.{})"),
     "numba": _Package('numba.cuda.to_device(numpy.asarray({}, order="F"))', "numpy.moveaxis({}, 0, -1)",
-                      "array.copy_to_host()", "numba.cuda.to_device({})", False),
+                      "array.copy_to_host()", "numba.cuda.to_device({})", False,
+                      'numba.cuda.to_device({}.astype("{}"))'),
     # Its arrays are in C order, whatever they are made of.
     "jax": _Package("tl_dpnp.rev({}.T)", "jax.numpy.moveaxis({}, 0, -1)", "array",
                     "tl_dpnp.rev(jax.numpy.asarray({}.T))", False),
     # Arrays of other packages on CUDA devices, by how they are seen.
     "DLPack": _CUPY._replace(array="cupy.from_dlpack(array)", has_views=False),
-    "interface": _CUPY._replace(move="cupy.moveaxis(cupy.asarray({}), 0, -1)"),
+    "interface": _CUPY._replace(move="cupy.moveaxis(cupy.asarray({}), 0, -1)",
+                                convert='cupy.asarray({}).astype("{}")'),
 }
 _TORCH_MATRIX = "{}.mT.contiguous().mT"
 
@@ -89,6 +94,14 @@ def layout_hint(program: Program, position: int, view: ArrayView, words: str) ->
               for reading in readings]
     exchange = None if several else _exchange(program, position, view, readings[0])
     return "; ".join(advice) if exchange is None else f"{advice[0]}; or, without a copy, {exchange}"
+
+
+def conversion_hint(dtype: str, is_written: bool, words: str) -> str:
+    """Return how to make an array one of another dtype, in the `words` of a package."""
+    package = _PACKAGES.get(words, _PACKAGES["dpnp"])
+    copy = package.convert.format(package.array, dtype)
+    # The kernel writes to the copy, which must have a name then.
+    return f"convert it before the call: array = {copy}" if is_written else f"convert it: {copy}"
 
 
 def _memref(parameter: ops.Value) -> MemrefType:
