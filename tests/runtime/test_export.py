@@ -301,7 +301,7 @@ def test_names_are_such_that_c_and_cpp_can_have(tmp_path):
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["math", "string", "stdio", "tl", "tl_kernel", "tl_opencl"])
+@pytest.mark.parametrize("name", ["math", "string", "features", "tl", "tl_kernel", "tl_opencl"])
 def test_functions_named_like_headers_have_files_of_their_own(name, tmp_path):
     """Compilers take the folder's headers for those of C, and each file would replace one that all kernels share."""
     paths = tl_dpnp.compile(f"func @{name}(%x: memref<f32x4>) {{ }}").export(tmp_path)

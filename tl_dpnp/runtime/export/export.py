@@ -23,11 +23,12 @@ __all__ = ["export"]
 #: Instructions of tiles have this in their name; a process needs a permission for them.
 _TILES = b"tileload"
 _BYTES_OF_A_LINE = 24
-#: Names that files of a kernel cannot have: those of headers of C23, which compilers would find in their place, and of
-#: what all kernels share.
+#: Names that files of a kernel cannot have: those of headers of C23, and of others that these include in glibc, which
+#: compilers would find in their place, and of what all kernels share.
 _TAKEN = frozenset("""
     assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic
     stdbit stdbool stdckdint stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype
+    alloca endian features memory pthread sched strings
     tl tl_kernel tl_opencl tl_cuda
 """.split())
 
