@@ -142,7 +142,7 @@ def describe_value(value: object, copy: str, instead: str) -> tuple[str, str]:
     """Return what a value is that is no array of a device, and what to write instead."""
     match value:
         case np.ndarray():
-            return "a NumPy array, which lives in the host's memory", f"copy it to the device: {copy}"
+            return "a NumPy array, which lives in the host's memory", f"copy it to the device: array = {copy}"
         case list() | tuple():
             return f"a {type(value).__name__}; only a group takes several arrays", "pass one array"
         case None:
