@@ -118,6 +118,8 @@ def test_errors_pass_and_are_in_the_trace(tmp_path, arrays):
         kernel("x", *arrays)
     call = next(event for event in profile.to_json()["traceEvents"] if event["name"] == "@axpy")
     assert call["args"]["error"] == "TLTypeError"
+    assert "how" not in call["args"], "nothing was launched"
+    assert "@axpy, " not in str(profile)
     assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
 
 

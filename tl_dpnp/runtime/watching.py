@@ -167,6 +167,8 @@ def door(owner: type, method: str, describe: Callable[[Any], Description], topic
                 return plain(self, *arguments, **named)
             except BaseException as problem:
                 made.error = type(problem).__name__
+                if made.how == MACHINE_CODE:  # which raises nothing: what follows it has refused the call
+                    made.how = ""
                 raise
             finally:
                 _end(made)
