@@ -5,6 +5,7 @@ No handler is installed.  The setting ``TL_DPNP_LOGS`` prints the same on standa
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 from collections.abc import Iterable
@@ -34,4 +35,5 @@ def log(name: str, lines: Iterable[str]) -> None:
     for line in lines:
         logger.log(level, "%s", line)
         if printed and sys.stderr is not None:
-            print(f"{logger.name}: {line}", file=sys.stderr)
+            with contextlib.suppress(OSError, ValueError):  # it is closed, or nobody reads it: the program goes on
+                print(f"{logger.name}: {line}", file=sys.stderr)

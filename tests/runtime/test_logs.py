@@ -1,5 +1,7 @@
 """The logs of compilations, of the disk cache, of launches and of tuning."""
 
+import contextlib
+import io
 import logging
 import os
 import subprocess
@@ -160,6 +162,22 @@ def test_what_the_search_does_is_logged_where_it_changes(lines):
         watch(text)
     assert len(shown) == 3
     assert lines("tune") == ["@product: gemm_0: 2 left", "@product: best against default"]
+
+
+def test_nobody_who_reads_the_log_ends_no_program(monkeypatch):
+    """As of a daemon that has closed it, or of `2>&1 | head`."""
+    closed = io.StringIO()
+    closed.close()
+    read, write = os.pipe()
+    os.close(read)
+    broken = open(write, "w", buffering=1)  # noqa: SIM115  # to close it is an error
+    for stream in (closed, broken):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with config.scope(LOGS="compile,cache,launch"):
+            _, x = called()
+        assert x.asnumpy().tolist() == [2.0] * 8
+    with contextlib.suppress(BrokenPipeError):
+        broken.close()
 
 
 def test_who_does_not_ask_gets_the_plain_calls():
