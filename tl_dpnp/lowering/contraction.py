@@ -9,6 +9,7 @@ A stay as they are in memory, pairs of a real and an imaginary part, and vectors
 
 from __future__ import annotations
 
+import cmath
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
@@ -123,7 +124,9 @@ def contraction_of(
         product = _complex_product(operands, element)
     depth = sizes.get("k")
     scalars: list[Scalar] = []
-    alpha = _scalar(operation.alpha, "alpha", element, scalars)
+    # Emission leaves an alpha that is given out of sums that are empty at run time.
+    is_given = isinstance(operation.alpha, ops.Constant) and not cmath.isfinite(operation.alpha.value)
+    alpha = _scalar(operation.alpha, "alpha", element, scalars, is_given=is_given)
     beta = _scalar(operation.beta, "beta", element, scalars)
     body: list[Node] = []
     sums = 1
@@ -241,8 +244,11 @@ def _converted(value: Expression, source: ScalarType, target: ScalarType) -> Exp
     return value if source == target else Convert(value, target)
 
 
-def _scalar(operand: ops.Operand, name: str, element: ScalarType, scalars: list[Scalar]) -> Expression:
-    if isinstance(operand, ops.Constant):
+def _scalar(
+    operand: ops.Operand, name: str, element: ScalarType, scalars: list[Scalar], *, is_given: bool = False
+) -> Expression:
+    """Return a factor; it `is_given` where it is among the scalars although it is a constant."""
+    if isinstance(operand, ops.Constant) and not is_given:
         if isinstance(operand.value, complex):
             is_real = not operand.value.imag
             return Number(operand.value.real, element.part) if is_real else Number(operand.value, element)

@@ -12,7 +12,7 @@ from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.amx.rows import Palette
 from tl_dpnp.kernels.amx.tiles import configure, release
 from tl_dpnp.kernels.intrinsics import memory_pointer
-from tl_dpnp.kernels.llvm import GLOBAL, I1, I64, LOCAL, PRIVATE, Intrinsic, index
+from tl_dpnp.kernels.llvm import GLOBAL, I1, I64, LOCAL, PRIVATE, Intrinsic, constant, index, select
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
@@ -22,7 +22,7 @@ from tl_dpnp.lowering.instructions import whole_instruction
 from tl_dpnp.lowering.kernel_call import KernelCall
 from tl_dpnp.lowering.mappings.mapping import LoopMapping
 from tl_dpnp.lowering.memory import LOCAL_ALIGNMENT, size_in_bytes
-from tl_dpnp.lowering.nest import Nest, Synchronize, loops_of
+from tl_dpnp.lowering.nest import Dimension, Nest, Synchronize, loops_of
 from tl_dpnp.lowering.nest_products import palette_of
 from tl_dpnp.lowering.plan import EXCEEDS_ALL, EXCEEDS_ONE
 from tl_dpnp.lowering.schedule import Schedule
@@ -141,6 +141,8 @@ class _MicroKernel:
         }
         dimensions = {dimension: next(given) for dimension in contraction.dimensions}
         values = {scalar.name: next(given) for scalar in contraction.scalars}
+        if "alpha" in values:
+            values["alpha"] = self._without_empty_sum(builder, values["alpha"], dimensions)
         product = self.maker.products.get(id(operation))
         if product is not None:
             from tl_dpnp.lowering.tactics.team_products import emit_team_product  # which CUDA devices need
@@ -183,6 +185,16 @@ class _MicroKernel:
                 self._emit_nests(builder, replace(to_nest, alignments={**alignments, "C": _VECTOR}), every)
             with otherwise:
                 self._emit_nests(builder, to_nest, every)
+
+    def _without_empty_sum(
+        self, builder: ir.IRBuilder, alpha: ir.Value, dimensions: Mapping[str, ir.Value]
+    ) -> ir.Value:
+        """Return alpha, or 0 where a sum is empty: it adds nothing, and infinity and NaN times 0 are NaN."""
+        depth = self.kernel.contraction.depth
+        if not isinstance(depth, Dimension) or ops.scalar_type(self.kernel.operation.alpha).is_integer:
+            return alpha
+        is_empty = builder.icmp_signed("==", dimensions[depth.name], index(0))
+        return select(builder, is_empty, constant(alpha.type, 0), alpha)
 
     def _ahead(self, builder: ir.IRBuilder, given: Iterator[ir.Value]) -> tuple[Ahead, dict[str, Fetched]]:
         """Return what is prefetched and stored past the caches, and all that may be prefetched."""
