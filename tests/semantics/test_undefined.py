@@ -88,6 +88,11 @@ CONDITIONS = {
                         "expand shape (is|differs)"),
     "expand, one size inferred": Condition(_INFERRED, [(3, 0), (12, 0)], [(5, 0), (-3, 0), (0, 0), (13, 0)],
                                            "expand shape (is|differs)"),
+    "cumsum": Condition(
+        """%u = subview %x[0:%a] : memref<f32x?>
+        %v = subview %y[0:%b] : memref<f32x?>
+        cumsum 1.0, %u, 0, 0.0, %v""", [(12, 12), (5, 5), (0, 0)], [(3, 5), (5, 3), (0, 1), (1, 0)],
+        "size of the slice", line=4),
     "step": Condition("for %i = 0, 4, %a : i32 {\nstore 1.0, %x[0] : memref<f32x?>\n}", [(1, 0), (9, 0)],
                       [(0, 0), (-1, 0), (-(2**31), 0)], "the step of the loop is", type="i32"),
     "unsigned step": Condition("for %i = 0, 4, %a : u64 {\nstore 1.0, %x[0] : memref<f32x?>\n}",

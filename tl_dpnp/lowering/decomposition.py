@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from tl_dpnp.errors import Diagnostic, LoweringError
 from tl_dpnp.language import ops
-from tl_dpnp.language.builder import FunctionBuilder, memref
+from tl_dpnp.language.builder import ALL, FunctionBuilder, memref
 from tl_dpnp.lowering.complex_functions import complex_function
 from tl_dpnp.lowering.contraction import has_loop_nest
 from tl_dpnp.lowering.rewrite import replace_body, with_regions
@@ -42,6 +42,7 @@ def _cumsum(b: FunctionBuilder, operation: ops.Cumsum) -> None:
     """Work-items share the lines along the mode; an atomic update is done by all of them together."""
     (source,), output, alpha, beta = operation.inputs, operation.output, operation.alpha, operation.beta
     element, mode = ops.memref_type(output).element, operation.mode
+    source, output = _of_sizes(b, source, output), _of_sizes(b, output, source)
     others = [b.size(output, other) for other in range(ops.memref_type(output).order) if other != mode]
     # Sums of narrow floats are kept in f32 and rounded once, as those of contractions are.
     kept = F32 if element in (F16, BF16) else element
@@ -61,6 +62,13 @@ def _cumsum(b: FunctionBuilder, operation: ops.Cumsum) -> None:
         if not (isinstance(beta, ops.Constant) and beta.value == 0):
             value = b.add(value, b.mul(b.cast(beta, kept), b.cast(b.load(output, *indices), kept)))
         b.store(b.cast(value, element), output, *indices)
+
+
+def _of_sizes(b: FunctionBuilder, memref: ops.Value, other: ops.Value) -> ops.Value:
+    """Return a view of a memref with the sizes of another one, which are its own: ``debug=True`` checks the view."""
+    shapes = zip(ops.memref_type(memref).shape, ops.memref_type(other).shape, strict=True)
+    slices = [ALL if None not in sizes else (0, b.size(other, mode)) for mode, sizes in enumerate(shapes)]
+    return memref if slices.count(ALL) == len(slices) else b.subview(memref, *slices)
 
 
 def _access_once(b: FunctionBuilder, operation: ops.AtomicAccess) -> None:
