@@ -262,6 +262,19 @@ def test_parts_of_complex_numbers_annotate_the_result(word):
     assert parse(print_module(module)) == parse(print_module(module, "0.3")) == module
 
 
+@pytest.mark.parametrize(("constant", "type"), [("[3.0, -4.0]", "f32"), ("[0.0, -0.0]", "f64"), ("[nan, inf]", "f32")])
+def test_the_modulus_of_a_constant_makes_the_round_trip(constant, type):
+    """A constant with two parts is complex where the modulus is annotated, as a value is."""
+    whole = {"f32": "c32", "f64": "c64"}[type]
+    module = parse(f"func @f() {{ %k = constant {constant} : {whole}\n%b = abs %k : {type} }}")
+    assert parse(f"func @f() {{ %b = math.abs {constant} : {type} }}") == module
+    for dialect in ("0.3", "0.4"):
+        assert parse(print_module(module, dialect)) == module
+    for other in ("i32", whole, "f16"):
+        with pytest.raises(TLVerifyError):
+            parse(f"func @f() {{ %b = math.abs {constant} : {other} }}")
+
+
 @pytest.mark.parametrize(("text", "message", "hint"), [
     ("re %x : f64", "re works on complex numbers, not on f64", "use c32 or c64"),
     ("cmplx %x, %x : f64", "cmplx makes complex numbers, not", "use c32 or c64"),

@@ -20,7 +20,7 @@ from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import kind_errors, scalar_errors
 from tl_dpnp.language.type_rules import describe
 from tl_dpnp.language.types import CooperativeMatrixType, Type
-from tl_dpnp.scalars import ScalarType
+from tl_dpnp.scalars import SCALAR_TYPES, ScalarType
 
 if TYPE_CHECKING:
     from tl_dpnp.language.elaborate import Elaborator, ParseTree
@@ -140,10 +140,13 @@ class Math(ScalarOperation):
     def read(cls, elaborator: Elaborator, tree: ParseTree, results: tuple[Value, ...]) -> Operation:
         """The operands have the type of the result, but for the modulus of a complex number."""
         kind, arguments, annotation = tree.children
-        if elaborator.word(kind) not in _REAL or not any(map(_has_parts, map(elaborator.type_of, arguments.children))):
+        is_whole = any(elaborator.is_complex(each) or _has_parts(elaborator.type_of(each))
+                       for each in arguments.children)
+        if elaborator.word(kind) not in _REAL or not is_whole:
             return super().read(elaborator, tree, results)
         type = elaborator.type(annotation)
-        operands = tuple(elaborator.operand(each, type) for each in arguments.children)
+        whole = next((each for each in SCALAR_TYPES.values() if each.is_complex and each.part == type), type)
+        operands = tuple(elaborator.operand(each, whole) for each in arguments.children)
         elaborator.place(annotation)
         return cls(kind=elaborator.word(kind), arguments=operands, result=replace(results[0], type=type))
 
