@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -10,9 +13,10 @@ import pytest
 from tests.language.test_reference_examples import FUSED_KERNEL
 from tl_dpnp.errors import TLVerifyError
 from tl_dpnp.language import ALL, FunctionBuilder, build_module, group, memref, parse, print_module
-from tl_dpnp.scalars import BF16, C32, F32, F64, I4, I32, INDEX
+from tl_dpnp.language.builder import coopmatrix
+from tl_dpnp.scalars import BF16, C32, F32, F64, I1, I4, I32, INDEX
 
-M, V = memref(F32, 4, 4), memref(F32, 4)
+M, V, X = memref(F32, 4, 4), memref(F32, 4), coopmatrix(F32, 4, 4, "matrix_a")
 
 
 def test_fused_kernel() -> None:
@@ -263,3 +267,76 @@ def test_integers_below_8_bits() -> None:
         b.store(b.load(b.A, 0, 0), b.C, 0, 0)
     with pytest.raises(TLVerifyError, match="the size 3 of mode 0 ends inside a byte"):
         FunctionBuilder("f", A=memref(I4, 3))
+
+
+#: What is no operand but a Python number or a name, given as something else: the call, and what the error says.
+UNFIT = {
+    "mode of size": (lambda b: b.size(b.A, 0.0), "a mode is an int, not 0.0"),
+    "mode of expand": (lambda b: b.expand(b.A, "0", 2, 2), "a mode is an int, not '0'"),
+    "mode of fuse": (lambda b: b.fuse(b.A, 0, 1.0), "a mode is an int, not 1.0"),
+    "mode of cumsum": (lambda b: b.cumsum(1.0, b.v, None, 0.0, b.v), "a mode is an int, not None"),
+    "alignment": (lambda b: b.alloca(V, alignment=64.0), "an alignment is an int, not 64.0"),
+    "type of memory": (lambda b: b.alloca(None), "alloca takes the type of a memref, it was given None"),
+    "transpose": (lambda b: b.gemm(1.0, b.A, b.A, 0.0, b.A, transpose_a="n"), "transpose_a is True or False, not 'n'"),
+    "atomic": (lambda b: b.axpby(1.0, b.A, 0.0, b.A, atomic=None), "atomic is True or False, not None"),
+    "transpose of a matrix": (lambda b: b.cooperative_matrix_load(X, b.A, 0, 0, transpose="t"), "transpose is True or"),
+    "component": (lambda b: b.cooperative_matrix_extract(b.cooperative_matrix_construct(0.0, X), 0.0),
+                  "the number of a component is an int, not 0.0"),
+    "rows": (lambda b: b.cooperative_matrix_prefetch(0, b.A, 0, 0, 4.0, 4), "a number of rows is an int, not 4.0"),
+    "tile": (lambda b: b.foreach_tile([0], [9], [4.0]).__enter__(), "a size of a tile is an int, not 4.0"),
+    "carried number": (lambda b: b.for_carrying([1.0], 0, 4).__enter__(), "1.0 is no operand"),
+    "type of a branch": (lambda b: b.if_(b.c, "f32").__enter__(), "if_ takes the types that it returns, it was given"),
+    "returned memref": (lambda b: b.if_(b.c, V).__enter__(), "an if returns scalars and cooperative matrices, not a m"),
+    "name": (lambda b: b.add(b.n, 1, name=5), "a name is text, not 5"),
+    "huge integer": (lambda b: b.store(10**400, b.v, 0), "the constant of 1329 bits is out of range of f32"),
+    "huge index": (lambda b: b.load(b.v, 10**5000), "bits is out of range of index"),
+    "huge fraction": (lambda b: b.store(Fraction(10**400, 3), b.v, 0), "a number is larger than any float"),
+    "name of a function": (lambda b: FunctionBuilder(5), "a name is text, not 5"),
+    "name of a parameter": (lambda b: FunctionBuilder("f", {5: F32}), "a name is text, not 5"),
+    "one size": (lambda b: FunctionBuilder("f", work_group_size=16), "work_group_size is a pair of ints, not 16"),
+    "sizes as text": (lambda b: FunctionBuilder("f", work_group_size="16"), "is a pair of ints, not '16'"),
+    "a float": (lambda b: FunctionBuilder("f", work_group_size=(16.0, 1)), "is an int or None, not 16.0"),
+    "sub-group size": (lambda b: FunctionBuilder("f", subgroup_size="16"), "a sub-group size is an int or None, not"),
+    "attributes": (lambda b: FunctionBuilder("f", v=V, attributes={"v": 64}), "are given by their names, not as 64"),
+}
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_what_python_gives_is_checked(name: str) -> None:
+    """It is an error at the line of the call, and neither taken for something else nor found by a later pass."""
+    call, message = UNFIT[name]
+    b = FunctionBuilder("f", A=M, v=V, n=I32, c=I1)
+    with pytest.raises(TLVerifyError) as caught:
+        call(b)
+    assert message in str(caught.value)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.span is not None
+    assert diagnostic.span.file == __file__
+
+
+def test_numbers_of_numpy_are_taken() -> None:
+    b = FunctionBuilder("f", A=M, work_group_size=(numpy.int64(16), numpy.int8(1)), subgroup_size=numpy.int32(16))
+    b.size(b.A, numpy.int64(1))
+    b.gemm(1.0, b.A, b.A, 0.0, b.A, transpose_a=numpy.True_, transpose_b=numpy.False_)
+    assert b.build() == parse(f"""func @f(%A: {M}) work_group_size(16, 1) subgroup_size(16) {{
+        %0 = size %A[1] : {M}
+        gemm.t.n 1.0, %A, %A, 0.0, %A : f32, {M}, {M}, f32, {M}
+    }}""")
+
+
+@pytest.mark.parametrize("reach", [lambda x: x[0], list, len, lambda x: 1.0 in x], ids=["index", "list", "len", "in"])
+def test_elements_are_not_reached_by_python(reach: Callable[[Any], object]) -> None:
+    b = FunctionBuilder("f", v=V)
+    with pytest.raises(TypeError, match=r"%v is a value of the tensor language(.|\n)*b\.load\(x, i\)"):
+        reach(b.v)
+
+
+def test_attributes_that_say_nothing_are_none() -> None:
+    """Neither text nor builder keep them, so that what is printed is the same module."""
+    plain = parse(f"func @f(%v: {V}) {{}}")
+    for given in ({}, {"shape_gcd": []}, {"stride_gcd": (), "shape_gcd": ()}):
+        b = FunctionBuilder("f", v=V, attributes={"v": given})
+        assert b.build() == plain
+        assert parse(print_module(b.build())) == plain
+    for text in ("{}", "{shape_gcd=[]}", '{"other"=1, stride_gcd=[]}'):
+        assert parse(f"func @f(%v: {V} {text}) {{}}") == plain

@@ -123,24 +123,28 @@ class FunctionBuilder(
         attributes: Mapping[str, Mapping[str, Any]] | None = None,
         **more_parameters: Type,
     ) -> None:
-        self.name = name
         self.span = caller()
         types = {**(parameters or {}), **more_parameters}
         self.parameters = tuple(Value(key, type, self.span) for key, type in types.items())
-        self.work_group_size = work_group_size
-        self.subgroup_size = subgroup_size
         self._regions: list[list[Operation]] = [[]]
         self._returned: list[tuple[Type, ...]] = [()]  # for each open region, the types that its yield gives
         self._names = set(types)
         self._next = 0
         with located():
+            for text in (name, *types):
+                if not isinstance(text, str):
+                    raise RuleError(f"a name is text, not {text!r}", 'write FunctionBuilder("name", x=memref(F32, 4))')
+            self.name = name
+            self.work_group_size = _pair("work_group_size", work_group_size)
+            (self.subgroup_size,) = _sizes("a sub-group size", (subgroup_size,))
             for value in self.parameters:
                 if not isinstance(value.type, Type):
                     raise RuleError(f"the parameter {value} needs a type, it was given {value.type!r}",
                                     type_hint(value.type))
                 check_type(value.type)
             self.defaults = tuple(_default(types, *item) for item in (defaults or {}).items())
-            self.assertions = tuple(_assertion(types, *item, self.span) for item in (attributes or {}).items())
+            asserted = (_assertion(types, *item, self.span) for item in (attributes or {}).items())
+            self.assertions = tuple(each for each in asserted if each.says_something)
 
     def __getattr__(self, name: str) -> Any:
         for value in self.__dict__.get("parameters", ()):
@@ -179,6 +183,17 @@ def _sizes(what: str, sizes: Sequence[Any]) -> tuple[Size, ...]:
     return tuple(found)
 
 
+def _pair(what: str, given: Any) -> tuple[int, int] | None:
+    """Return two sizes as Python has them, None where there are none; raises `RuleError` for anything else."""
+    if given is None:
+        return None
+    sizes = _sizes(f"an entry of {what}", given) if isinstance(given, Sequence) and not isinstance(given, str) else ()
+    match sizes:
+        case (int(rows), int(columns)):
+            return rows, columns
+    raise RuleError(f"{what} is a pair of ints, not {given!r}", f"write {what}=(16, 1)")
+
+
 def _assertion(types: Mapping[str, Type], name: str, given: Mapping[str, Any], span: Span) -> Assertion:
     """Return what the attributes of a parameter assert; raises `RuleError` for what are none."""
     if name not in types:
@@ -186,6 +201,9 @@ def _assertion(types: Mapping[str, Type], name: str, given: Mapping[str, Any], s
         raise RuleError(f"there is no parameter %{name} to have attributes",
                         f"did you mean {near}?" if near else f"the parameters are {', '.join(types)}")
     known = ALLOWED["a memref or group"]
+    if not isinstance(given, Mapping):
+        raise RuleError(f"the attributes of %{name} are given by their names, not as {given!r}",
+                        f'write {{"{name}": {{"alignment": 64}}}}')
     values: dict[str, Any] = {}
     for attribute, value in given.items():
         values[attribute] = tuple(value) if isinstance(value, list) else value

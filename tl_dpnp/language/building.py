@@ -6,13 +6,14 @@ The methods of the builder stand beside the instructions that they build, in cla
 from __future__ import annotations
 
 import linecache
+import operator
 import pathlib
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Complex, Integral, Real
-from typing import TypeVar
+from typing import SupportsIndex, TypeVar
 
 from tl_dpnp.errors import Diagnostic, Span, TLVerifyError, nearest
 from tl_dpnp.language.constants import convert
@@ -51,6 +52,19 @@ class Building:
 
     def _indices(self, indices: Sequence[Argument]) -> tuple[Operand, ...]:
         return tuple(self._operand(index, INDEX) for index in indices)
+
+    def _integer(self, given: SupportsIndex, what: str) -> int:
+        """Return an int for a Python or NumPy integer.  Raises `TLVerifyError` for anything else."""
+        try:
+            return operator.index(given)
+        except TypeError:
+            raise self._error(f"{what} is an int, not {_shown(given)}", "write a number such as 1") from None
+
+    def _flag(self, given: object, what: str) -> bool:
+        """Return whether something that is on or off is on.  Raises `TLVerifyError` for what is no bool."""
+        if given != bool(given):
+            raise self._error(f"{what} is True or False, not {_shown(given)}", f"write {what}=True, or leave it out")
+        return bool(given)
 
     def _scalar_type(self, type: ScalarType | None, *arguments: Argument | None) -> ScalarType:
         """Return the given type, or that of the first operand that has one."""
@@ -91,6 +105,8 @@ class Building:
 
     def _result(self, type: Type | None, name: str) -> Value:
         """Return a new value, numbered if it has no name; its type is inferred later if it is None."""
+        if not isinstance(name, str):
+            raise self._error(f"a name is text, not {_shown(name)}", 'write name="x"')
         if name in self._names:
             raise self._error(f"%{name} is already defined", "give the value a name of its own")
         while not name:
@@ -159,7 +175,10 @@ def python_number(argument: object) -> Number:
         case Integral():
             return int(argument)
         case Real():
-            return float(argument)
+            try:
+                return float(argument)
+            except OverflowError:
+                raise RuleError("a number is larger than any float", "give a smaller one, or infinity") from None
         case Complex():
             return complex(argument)
     raise RuleError(f"{_shown(argument)} is no operand", "give a value that the builder returned, or a number")

@@ -19,6 +19,8 @@ __all__ = ["LARGEST_INTEGER", "convert", "format_constant", "largest_float", "pa
 #: Integer constants, sizes, strides and offsets lie in ±`LARGEST_INTEGER`.
 LARGEST_INTEGER = 2**63 - 1
 _LARGEST_DIGITS = len(str(LARGEST_INTEGER))
+#: Integers of more bits, which programs that build operations may give, are not written out.
+_MOST_BITS = 128
 
 
 def parse_integer(text: str) -> int:
@@ -112,8 +114,11 @@ def _to_float(value: bool | int | float | complex, scalar: ScalarType) -> float:
         raise RuleError(f"{_literal(value)} is no value of {scalar}", f"write {int(value)}.0, or use the type i1")
     if isinstance(value, complex):
         raise RuleError(f"the complex constant {_literal(value)} is no value of {scalar}", "use the type c32 or c64")
-    rounded = round_to(float(value), scalar)
-    if math.isinf(rounded) and not math.isinf(value):
+    try:
+        rounded = round_to(float(value), scalar)
+    except OverflowError:  # an integer that is larger than any float
+        rounded = math.inf
+    if math.isinf(rounded) and not (isinstance(value, float) and math.isinf(value)):
         raise RuleError(
             f"the constant {_literal(value)} is out of range of {scalar}",
             f"the largest value of {scalar} is {format_constant(largest_float(scalar), scalar)}",
@@ -125,7 +130,9 @@ def _literal(value: bool | int | float | complex) -> str:
     """Return how a value of no particular type is written."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value) if isinstance(value, int) else format_constant(value, C64 if isinstance(value, complex) else F64)
+    if isinstance(value, int):
+        return str(value) if value.bit_length() <= _MOST_BITS else f"of {value.bit_length()} bits"
+    return format_constant(value, C64 if isinstance(value, complex) else F64)
 
 
 def _shorten(text: str) -> str:

@@ -132,7 +132,8 @@ class Elaborator:
         given = {name: number for name, number, _ in self.attributes(attributes, owner)}
         if given and value.type != POISON:
             assert attributes is not None
-            self._assertions.append(Assertion(value.name, **given, span=self.source.span(attributes)))
+            assertion = Assertion(value.name, **given, span=self.source.span(attributes))
+            self._assertions += [assertion] if assertion.says_something else []
         self._define(value.name, Entry(value, value.span, value.type))
         return value
 
@@ -289,6 +290,11 @@ class Elaborator:
     def names_value(node: ParseNode) -> bool:
         """Return whether an operand is written as a name."""
         return isinstance(node, Token) and node.type == "LOCAL_IDENTIFIER"
+
+    @staticmethod
+    def is_complex(node: ParseNode) -> bool:
+        """Return whether an operand is written as a complex constant."""
+        return isinstance(node, Tree)
 
     def type_of(self, node: ParseNode) -> Type:
         """Return the type that a name was given; POISON where it has none."""

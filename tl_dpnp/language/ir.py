@@ -31,6 +31,12 @@ __all__ = [
 NO_SPAN = Span("<builder>", 0, 0, 0, 0)
 
 
+def _no_element(value: Value, *_other: object) -> NoReturn:
+    raise TLTypeError(f"{value} is a value of the tensor language, whose elements Python does not reach: write "
+                      "b.load(x, i), b.store(a, x, i), b.subview(x, (offset, size)) or b.size(x, 0), with b for the "
+                      "builder")
+
+
 def _no_operator(value: Value, *_other: object) -> NoReturn:
     raise TLTypeError(f"{value} is a value of the tensor language, which Python's operators do not compute with: write "
                       'b.add(x, y), b.mul(x, y), b.cmp("lt", x, y) and so on, with b for the builder')
@@ -57,6 +63,7 @@ class Value:
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_operator
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _no_operator
+    __getitem__ = __setitem__ = __contains__ = __len__ = __iter__ = _no_element
     __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __abs__ = __and__ = __or__ = __xor__ = __invert__ = _no_operator
 
 
@@ -327,6 +334,11 @@ class Assertion:
     shape_gcd: tuple[int, ...] = ()
     stride_gcd: tuple[int, ...] = ()
     span: Span = field(default=NO_SPAN, compare=False, repr=False)
+
+    @property
+    def says_something(self) -> bool:
+        """Whether it asserts anything: lists of no numbers do not."""
+        return bool(self.alignment is not None or self.shape_gcd or self.stride_gcd)
 
 
 @dataclass(frozen=True)

@@ -469,15 +469,16 @@ class AlgebraMethods(Building):
         self, kind: type[LinearAlgebra], given: dict[str, Any], inputs: list[str], output: str, transposes: list[str]
     ) -> None:
         element = self._memref(given[output]).element
+        mode: dict[str, Any] = {"mode": self._integer(given["mode"], "a mode")} if kind.has_mode else {}
         self._add(kind(
             alpha=self._operand(given["alpha"], element),
             inputs=tuple(self._value(given[name]) for name in inputs),
             beta=self._operand(given["beta"], element),
             output=given[output],
-            transposes=tuple(given[name] for name in transposes),
-            atomic=given["atomic"],
+            transposes=tuple(self._flag(given[name], name) for name in transposes),
+            atomic=self._flag(given["atomic"], "atomic"),
             precision=given.get("precision"),
-            **({"mode": given["mode"]} if kind.has_mode else {}),
+            **mode,
         ))
 
 

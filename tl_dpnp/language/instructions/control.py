@@ -13,10 +13,11 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.language.assembly import Writing
-from tl_dpnp.language.building import Argument, Building
+from tl_dpnp.language.building import Argument, Building, type_hint
 from tl_dpnp.language.ir import MISSING, POISON, Constant, Operand, Operation, Region, Value, scalar_type
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import scalar_errors
+from tl_dpnp.language.type_rules import describe
 from tl_dpnp.language.types import CooperativeMatrixType, Type
 from tl_dpnp.scalars import I1, INDEX, ScalarType
 
@@ -125,6 +126,10 @@ class If(Operation):
         if type != I1:
             hint = "write the result of a comparison, true or false"
             yield RuleError(f"the condition must have type i1, but has type {type}", hint, 0)
+        for output in self.outputs:
+            if not isinstance(output.type, ScalarType | CooperativeMatrixType):
+                yield RuleError(f"an if returns scalars and cooperative matrices, not {describe(output.type)}",
+                                "use the memref in both branches")
 
     def steps(self, group: WorkGroup) -> Steps:
         chosen = self.then if group.value(self.condition) else self.otherwise
@@ -453,11 +458,12 @@ class ControlMethods(Building):
 
         It gives the loop: its `variable`, the `carried` values, and `outputs`, of use behind it.
         """
+        initial = tuple(map(self._value, initial))
         types = tuple(value.type for value in initial)
         bounds = [self._operand(bound, type) for bound in (start, stop, step)]
         carried, outputs = (tuple(self._result(type, "") for type in types) for _ in range(2))
         loop = self._check(For(variable=self._result(type, name), start=bounds[0], stop=bounds[1], step=bounds[2],
-                               body=Region(), carried=carried, initial=tuple(initial), outputs=outputs))
+                               body=Region(), carried=carried, initial=initial, outputs=outputs))
         with self._region(types) as body:
             yield loop
         self._regions[-1].append(replace(loop, body=Region(tuple(body))))
@@ -495,6 +501,9 @@ class ControlMethods(Building):
     @contextmanager
     def if_(self, condition: Argument, *types: Type, names: Sequence[str] = ()) -> Iterator[Branch]:
         """``if``, as a context; with `types`, it returns values, and both its regions end in `yield_`."""
+        for type in types:
+            if not isinstance(type, Type):
+                raise self._error(f"if_ takes the types that it returns, it was given {type!r}", type_hint(type))
         padded = [*names, *[""] * (len(types) - len(names))]
         outputs = tuple(self._result(type, name) for type, name in zip(types, padded, strict=True))
         operation = self._check(If(condition=self._operand(condition, I1), outputs=outputs, then=Region()))

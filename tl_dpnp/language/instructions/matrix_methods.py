@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tl_dpnp.language.assembly import CHECKS, DIRECTIONS, SCOPES, SEMANTICS
 from tl_dpnp.language.building import Argument, Building
@@ -61,8 +62,8 @@ def _update(kind: type[MatrixAtomicUpdate]) -> Callable[..., Value]:
         check: str = CHECKS[0], scope: str = SCOPES[0], semantics: str = SEMANTICS[0], name: str = "",
     ) -> Value:
         return self._add_value(kind(
-            A=self._value(A), memref=self._value(memref), indices=self._indices((x, y)), transpose=transpose,
-            check=check, scope=scope, semantics=semantics, result=self._result(None, name)))
+            A=self._value(A), **self._place(memref, x, y, transpose, check), scope=scope, semantics=semantics,
+            result=self._result(None, name)))
 
     method.__doc__ = f"``{kind.mnemonic}``"
     return method
@@ -85,15 +86,13 @@ class MatrixMethods(Building):
     ) -> Value:
         """``cooperative_matrix_load``"""
         return self._add_value(CooperativeMatrixLoad(
-            memref=self._value(memref), indices=self._indices((x, y)), transpose=transpose, check=check,
-            result=self._result(self._matrix_type(type), name)))
+            **self._place(memref, x, y, transpose, check), result=self._result(self._matrix_type(type), name)))
 
     def cooperative_matrix_store(
         self, A: Value, memref: Value, x: Argument, y: Argument, *, transpose: bool = False, check: str = CHECKS[0],
     ) -> None:
         """``cooperative_matrix_store``"""
-        self._add(CooperativeMatrixStore(A=self._value(A), memref=self._value(memref), indices=self._indices((x, y)),
-                                         transpose=transpose, check=check))
+        self._add(CooperativeMatrixStore(A=self._value(A), **self._place(memref, x, y, transpose, check)))
 
     def cooperative_matrix_atomic_load(
         self, type: CooperativeMatrixType, memref: Value, x: Argument, y: Argument, *, transpose: bool = False,
@@ -101,8 +100,8 @@ class MatrixMethods(Building):
     ) -> Value:
         """``cooperative_matrix_atomic_load``"""
         return self._add_value(CooperativeMatrixAtomicLoad(
-            memref=self._value(memref), indices=self._indices((x, y)), transpose=transpose, check=check, scope=scope,
-            semantics=semantics, result=self._result(self._matrix_type(type), name)))
+            **self._place(memref, x, y, transpose, check), scope=scope, semantics=semantics,
+            result=self._result(self._matrix_type(type), name)))
 
     def cooperative_matrix_atomic_store(
         self, A: Value, memref: Value, x: Argument, y: Argument, *, transpose: bool = False, check: str = CHECKS[0],
@@ -110,8 +109,7 @@ class MatrixMethods(Building):
     ) -> None:
         """``cooperative_matrix_atomic_store``"""
         self._add(CooperativeMatrixAtomicStore(
-            A=self._value(A), memref=self._value(memref), indices=self._indices((x, y)), transpose=transpose,
-            check=check, scope=scope, semantics=semantics))
+            A=self._value(A), **self._place(memref, x, y, transpose, check), scope=scope, semantics=semantics))
 
     cooperative_matrix_atomic_add = _update(CooperativeMatrixAtomicAdd)
     cooperative_matrix_atomic_max = _update(CooperativeMatrixAtomicMax)
@@ -121,6 +119,8 @@ class MatrixMethods(Building):
         self, level: int, memref: Value, x: Argument, y: Argument, rows: int, columns: int
     ) -> None:
         """``cooperative_matrix_prefetch``"""
+        level, rows, columns = (self._integer(number, what) for number, what in (
+            (level, "a level"), (rows, "a number of rows"), (columns, "a number of columns")))
         self._add(CooperativeMatrixPrefetch(level=level, memref=self._value(memref), indices=self._indices((x, y)),
                                             rows=rows, columns=columns))
 
@@ -144,13 +144,15 @@ class MatrixMethods(Building):
 
     def cooperative_matrix_extract(self, A: Value, component: int, *, name: str = "") -> Value:
         """``cooperative_matrix_extract``"""
-        return self._add_value(CooperativeMatrixExtract(A=self._value(A), component=component,
+        number = self._integer(component, "the number of a component")
+        return self._add_value(CooperativeMatrixExtract(A=self._value(A), component=number,
                                                         result=self._result(None, name)))
 
     def cooperative_matrix_insert(self, value: Argument, A: Value, component: int, *, name: str = "") -> Value:
         """``cooperative_matrix_insert``"""
         given = self._operand(value, self._matrix_type(self._value(A).type).component)
-        return self._add_value(CooperativeMatrixInsert(value=given, A=A, component=component,
+        number = self._integer(component, "the number of a component")
+        return self._add_value(CooperativeMatrixInsert(value=given, A=A, component=number,
                                                        result=self._result(None, name)))
 
     @contextmanager
@@ -169,6 +171,11 @@ class MatrixMethods(Building):
         with self._region((own.component,)) as body:
             yield Apply(variables[0], variables[1], variables[2:], operation.result)
         self.append(replace(operation, body=Region(tuple(body))))
+
+    def _place(self, memref: Value, x: Argument, y: Argument, transpose: bool, check: str) -> dict[str, Any]:
+        """Return the fields that say of what part of a memref an access is."""
+        return {"memref": self._value(memref), "indices": self._indices((x, y)),
+                "transpose": self._flag(transpose, "transpose"), "check": check}
 
     def _matrix_type(self, type: object) -> CooperativeMatrixType:
         """Return the type of a cooperative matrix as it is.  Raises `TLVerifyError` for anything else."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.language.assembly import Alignment, Element, Indices, Memref, Result, Spelled
 from tl_dpnp.language.assertions import alignment_error
-from tl_dpnp.language.building import Argument, Building
+from tl_dpnp.language.building import Argument, Building, type_hint
 from tl_dpnp.language.ir import Value, memref_type
 from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.rules import scalar_errors
@@ -200,6 +200,10 @@ class MemoryMethods(Building):
 
     def alloca(self, type: MemrefType, *, alignment: Alignment = None, name: str = "") -> Value:
         """``alloca``; `alignment` is in bytes."""
+        if not isinstance(type, Type):
+            raise self._error(f"alloca takes the type of a memref, it was given {type!r}", type_hint(type))
+        if alignment is not None:
+            alignment = self._integer(alignment, "an alignment")
         return self._add_value(Alloca(result=self._result(type, name), alignment=alignment))
 
     def lifetime_stop(self, source: Value) -> None:

@@ -335,9 +335,10 @@ class ParallelMethods(Building):
         type: ScalarType = INDEX,
     ) -> Iterator[tuple[tuple[Value, ...], tuple[Value, ...]]]:
         """``foreach_tile``, as a context; gives the first indices of the tile, and how many there are of each."""
-        variables = tuple(self._result(type, "") for _ in (*starts, *tiles))
+        sizes = tuple(self._integer(tile, "a size of a tile") for tile in tiles)
+        variables = tuple(self._result(type, "") for _ in (*starts, *sizes))
         first, last = (tuple(self._operand(bound, type) for bound in bounds) for bounds in (starts, stops))
-        loop = self._check(ForeachTile(variables=variables, starts=first, stops=last, tiles=tuple(tiles),
+        loop = self._check(ForeachTile(variables=variables, starts=first, stops=last, tiles=sizes,
                                        body=Region()))
         with self._region() as body:
             yield loop.firsts, loop.extents

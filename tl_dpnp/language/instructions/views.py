@@ -358,13 +358,14 @@ class ViewMethods(Building):
 
     def size(self, source: Value, mode: int, *, name: str = "") -> Value:
         """``size``"""
-        return self._add_value(SizeOf(source=self._value(source), mode=mode, result=self._result(INDEX, name)))
+        number = self._integer(mode, "a mode")
+        return self._add_value(SizeOf(source=self._value(source), mode=number, result=self._result(INDEX, name)))
 
     def expand(self, source: Value, mode: int, *shape: Argument | None, name: str = "") -> Value:
         """``expand``; a size of None is inferred, as ``?`` is."""
         sizes = tuple(None if size is None else self._operand(size, INDEX) for size in shape)
         source, result = self._value(source), self._result(None, name)
-        return self._add_value(Expand(source=source, mode=mode, shape=sizes, result=result))
+        return self._add_value(Expand(source=source, mode=self._integer(mode, "a mode"), shape=sizes, result=result))
 
     def expandc2r(self, source: Value, *, name: str = "") -> Value:
         """``expandc2r``"""
@@ -373,6 +374,7 @@ class ViewMethods(Building):
     def fuse(self, source: Value, first: int, last: int, *, name: str = "") -> Value:
         """``fuse`` of the modes `first` to `last`, both included."""
         source, result = self._value(source), self._result(None, name)
+        first, last = (self._integer(mode, "a mode") for mode in (first, last))
         return self._add_value(Fuse(source=source, first=first, last=last, result=result))
 
     def subview(self, source: Value, *entries: Entry, name: str = "") -> Value:
