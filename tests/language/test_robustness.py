@@ -101,6 +101,9 @@ def test_deep_nesting(head: str, depth: int) -> None:
         "func @f(%" + "a" * 100_000 + ": f33) {}",
         "func @f(%a: memref<f32" + "x4" * 10_000 + ">) {}",
         "; " + "comment " * 100_000,
+        "func @f(%a: memref<f32> {alignment=" + "[" * 20_000 + "1" + "]" * 20_000 + "}) {}",
+        "func @f(%a: memref<f32> {shape_gcd=" + "{unroll=" * 20_000 + "1" + "}" * 20_000 + "}) {}",
+        "$n0 = [1, 1]\n" + "".join(f"$n{n} = [$n{n - 1}, $n{n - 1}]\n" for n in range(1, 100)) + "func @f() {}",
     ],
 )
 def test_hostile_text(text: str) -> None:

@@ -99,4 +99,7 @@ def _value(node: Any) -> Any:
             case "BOOLEAN_CONSTANT":
                 return node == "true"
         return ""
-    return tuple(_value(entry) for entry in node.children if entry is not None) if node.data == "attribute_list" else ""
+    if node.data != "attribute_list":
+        return ""
+    # No attribute has lists of lists, which may be nested more deeply than Python's calls.
+    return tuple(_value(entry) if isinstance(entry, Token) else "" for entry in node.children if entry is not None)

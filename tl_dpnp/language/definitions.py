@@ -28,6 +28,8 @@ _SINGLE = frozenset(("SCALAR_TYPE", "INTEGER_CONSTANT", "FLOATING_CONSTANT", "BO
 _BRACKETS = {"MEMREF": ("LESSTHAN", "MORETHAN"), "GROUP": ("LESSTHAN", "MORETHAN"),
              "COOPMATRIX": ("LESSTHAN", "MORETHAN"), "LSQB": ("LSQB", "RSQB"),
              "LBRACE": ("LBRACE", "RBRACE")}  # fmt: skip
+#: Definitions may stand for so many words: those that name one another could stand for any number of them.
+_MOST_WORDS = 1000
 _NAME = re.compile(r"\$(?:[0-9]+|[A-Za-z][A-Za-z0-9_]*)")
 
 
@@ -108,12 +110,17 @@ class Definitions:
                 self._pending.append(first)
             return [Token.new_borrow_pos("INTEGER_CONSTANT", "1", name)]
         opening, closing = _BRACKETS[first.type]
-        value, depth = [first], int(first.type == opening)
+        value, depth, is_too_long = [first], int(first.type == opening), False
         while (token := self._next(stream)) is not None:
             if token.type in ("LBRACE", "RBRACE", "FUNC") and opening != "LBRACE":  # the bracket is never closed
                 self._pending.append(token)
                 break
-            value += self._resolved(token) if token.type == "DEFINITION" else [token]
+            words = self._resolved(token) if token.type == "DEFINITION" else [token]
+            if len(words) == 1 or len(value) + len(words) <= _MOST_WORDS:
+                value += words
+            elif not is_too_long:
+                is_too_long = True
+                self._report(f"with {token}, {name} stands for more than {_MOST_WORDS} words", token, "write less")
             depth += (token.type == opening) - (token.type == closing)
             if depth == 0:
                 return value
