@@ -134,6 +134,23 @@ def test_each_iteration_has_its_own_temporary():
     assert np.isnan(out).all()
 
 
+@pytest.mark.parametrize("order", [32, 40, 64])
+def test_memrefs_of_many_modes(order):
+    """NumPy has arrays of 64 modes since version 2, and of 32 before."""
+    x, zeros = np.zeros(1, np.float32), ", ".join("0" * order)
+    memref = f"memref<f32{'x1' * order}>"
+    body = f"""%t = alloca -> {memref}
+               store 3.0, %t[{zeros}] : {memref}
+               %e = load %t[{zeros}] : {memref}
+               store %e, %x[0] : memref<f32x1>"""
+    if order > 32 and np.__version__.startswith("1."):
+        with pytest.raises(TLError, match=f"a memref of {order} modes(.|\n)*use fewer modes, or NumPy 2"):
+            run("%x: memref<f32x1>", body, x)
+    else:
+        run("%x: memref<f32x1>", body, x)
+        assert x[0] == 3
+
+
 def test_each_element_of_a_group_has_its_own_size_and_stride():
     first, second = np.zeros((5, 2), np.float64, order="F"), np.zeros((9, 3), np.float64, order="F")[:7, :]
     run("%g: group<memref<f64x?x?>>",

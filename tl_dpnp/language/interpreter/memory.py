@@ -16,6 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from tl_dpnp.language.interpreter.fault import BoundsFault, Fault
 from tl_dpnp.language.interpreter.scalar import Array
+from tl_dpnp.language.type_rules import MAXIMUM_ORDER
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.scalars import ScalarType
 
@@ -24,6 +25,8 @@ __all__ = [
     "restride", "shifted", "subview",
 ]
 
+#: The modes of NumPy's arrays, at most: those of the language since version 2.
+_MOST_MODES: int = getattr(np, "MAXDIMS", MAXIMUM_ORDER)
 #: An evaluated subview entry: an index, or (offset, size) where the size None means what is left of the mode.
 Entry = int | tuple[int, int | None]
 
@@ -43,7 +46,13 @@ class Group:
 
 
 def restride(array: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
-    """Return a view from the array's first element on, with strides in elements."""
+    """Return a view from the array's first element on, with strides in elements.
+
+    Raises `Fault` for more modes than NumPy has.
+    """
+    if len(shape) > _MOST_MODES:
+        raise Fault(f"a memref of {len(shape)} modes, which the interpreter has as an array of NumPy {np.__version__}, "
+                    f"with at most {_MOST_MODES}", "use fewer modes, or NumPy 2")
     return as_strided(array, tuple(shape), tuple(stride * array.itemsize for stride in strides))
 
 
