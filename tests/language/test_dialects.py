@@ -201,6 +201,17 @@ def test_cumulative_sums(alpha, atomic):
         print_module(module, "0.3")
 
 
+@pytest.mark.parametrize(("order", "letter"), [(1, "A"), (27, "a"), (64, "$")])
+def test_sizes_of_cumulative_sums_have_names(order, letter):
+    """A mode of any number has one, and no transpose is advised where there are none."""
+    given, other = ("".join(f"x{size}" for size in (*[1] * (order - 1), last)) for last in (2, 3))
+    with pytest.raises(TLVerifyError) as caught:
+        parse(f"func @f(%A: memref<f32{given}>, %B: memref<f32{other}>) {{ cumsum 1.0, %A, 0, 0.0, %B }}")
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.message == f"the shapes do not fit: {letter} is 2 in %A but 3 in %B"
+    assert diagnostic.hint.endswith("; change a size")
+
+
 ATOMICS = [
     "%r = atomic_load%s %A[%i, 0] : f32", "atomic_store%s 1.0, %A[%i, 0]", "%r = atomic_add%s %a, %A[%i, 0] : f32",
     "%r = atomic_min%s %a, %A[%i, 0] : f32", "%r = atomic_max%s %a, %A[%i, 0] : f32",

@@ -9,6 +9,7 @@ Source: tensor language reference, sections "Axpby" to "Sum".
 from __future__ import annotations
 
 import inspect
+import string
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from tl_dpnp.language.interpreter.scalar import Array
 
 _ORDERS = {0: "a scalar memref (order 0)", 1: "a vector (order 1)", 2: "a matrix (order 2)"}
+#: A name for the size of each of the most modes that a memref has.
+_LETTERS = f"{string.ascii_uppercase}{string.ascii_lowercase}{string.digits}#$"
 #: The shapes of the product of two matrices, as those of an instruction.
 _MATRIX_PRODUCT = ("MK,KN->MN",)
 
@@ -264,7 +267,7 @@ class LinearAlgebra(Operation):
                     yield RuleError(
                         f"the shapes do not fit: {dim} is {first} in {_operand(owner, owner_transposed)} "
                         f"but {size} in {_operand(memref, transposed)}",
-                        f"{name} computes {_formula(row)}; change a size or a transpose",
+                        f"{name} computes {_formula(row)}; change a size{' or a transpose' * bool(self.transposable)}",
                         position,
                     )
 
@@ -375,8 +378,7 @@ class Cumsum(LinearAlgebra):
 
     @classmethod
     def row_of(cls, order: int) -> tuple[str, ...] | None:
-        letters = "".join(chr(ord("A") + mode) for mode in range(order))
-        return (letters, letters) if order else None
+        return (_LETTERS[:order],) * 2 if order else None
 
     def product(self, a: Array) -> Array:
         return a.cumsum(axis=self.mode, dtype=a.dtype)
