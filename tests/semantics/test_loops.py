@@ -103,6 +103,13 @@ def test_bounds_of_which_one_is_a_constant(type_: str, fixed: str, target: Targe
         np.testing.assert_array_equal(out, results([(bounds["start"], bounds["stop"], bounds["step"])]), str(bounds))
 
 
+def foreach_bounds(type_: str) -> list[tuple[int, int]]:
+    """Return starts and stops of loops of a few iterations, or of none, near the ends of a type and far apart."""
+    low, high = SCALAR_TYPES[type_].minimum, SCALAR_TYPES[type_].maximum
+    return [(high - 100, high), (high - 1, high), (high, high), (high, low), (low, low + 70), (high, 5),
+            (high // 2 - 20, high // 2 + 20)]
+
+
 @pytest.mark.parametrize("target", TARGETS, ids=str)
 @pytest.mark.parametrize("type_", ["i8", "i64", "u64", "index"])
 def test_foreach_runs_each_iteration_once(type_: str, target: Target) -> None:
@@ -115,10 +122,32 @@ def test_foreach_runs_each_iteration_once(type_: str, target: Target) -> None:
             store %m, %hits[%p] : memref<i32x?>
         }}
     }}"""
-    low, high = SCALAR_TYPES[type_].minimum, SCALAR_TYPES[type_].maximum
     kernel = target.compile(source)
-    for start, stop in ((high - 100, high), (high - 1, high), (high, high), (high, low), (low, low + 70), (high, 5),
-                        (high // 2 - 20, high // 2 + 20)):
+    for start, stop in foreach_bounds(type_):
         hits = np.zeros(128, np.int32)
         target.call(kernel, start, stop, hits, group_size=1)
         np.testing.assert_array_equal(hits, np.arange(128) < stop - start, f"{start} to {stop}")
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+@pytest.mark.parametrize("type_", ["i8", "i64", "u64", "index"])
+@pytest.mark.parametrize(("names", "bounds", "types"), [
+    ("%k, %i", "(0, %a), (3, %b)", "index, {}"), ("%i, %k", "(%a, 0), (%b, 3)", "{}, index"),
+])
+def test_foreach_over_two_indices_runs_each_iteration_once(
+    names: str, bounds: str, types: str, type_: str, target: Target
+) -> None:
+    source = f"""func @f(%a: {type_}, %b: {type_}, %hits: memref<i32x3x?>) {{
+        foreach ({names}) = {bounds} : {types.format(type_)} {{
+            %d = arith.sub %i, %a : {type_}
+            %p = cast %d : {type_} -> index
+            %n = load %hits[%k, %p] : memref<i32x3x?>
+            %m = arith.add %n, 1 : i32
+            store %m, %hits[%k, %p] : memref<i32x3x?>
+        }}
+    }}"""
+    kernel = target.compile(source)
+    for start, stop in foreach_bounds(type_):
+        hits = np.zeros((3, 128), np.int32, order="F")
+        target.call(kernel, start, stop, hits, group_size=1)
+        np.testing.assert_array_equal(hits, [np.arange(128) < stop - start] * 3, f"{start} to {stop}")

@@ -385,8 +385,8 @@ class BodyWriter(FragmentWriter):
     def shared_together(self, ranges: Sequence[_Range], body: Callable[[], None]) -> None:
         """Write one loop over all indices of several ranges, the first of which runs fastest; work-items share it."""
         layout = self.mapping.layout
-        *known, (_, start, stop) = ranges
-        total = subtract(stop, start)
+        *known, last = ranges
+        total = self.iterations(*last)
         for _, first, behind in known:
             total = multiply(total, subtract(behind, first))
         type_ = U32 if isinstance(total, int) and total < 1 << 31 else U64
@@ -406,6 +406,15 @@ class BodyWriter(FragmentWriter):
             self.loops -= self.spmd
             self.count_up(counter, layout.lanes * layout.subgroups)
         self.leave_if_failed()
+
+    @staticmethod
+    def iterations(variable: ops.Value, start: Expression, stop: Expression) -> Expression:
+        """Return how many iterations a loop has; it may be negative where there are none."""
+        type_ = ops.scalar_type(variable)
+        if type_.bits < 64 or start == 0 or (isinstance(start, int) and isinstance(stop, int)):
+            return subtract(stop, start)
+        # The difference of bounds that are far apart would wrap around.
+        return call(intrinsics.trip_count(counter_type(type_)), start, stop, 1)
 
     def index_as(self, type_: ScalarType, index: Expression) -> Expression:
         """Return an index in the type of its variable."""
