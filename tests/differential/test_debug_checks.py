@@ -67,3 +67,51 @@ def test_an_index_inside_foreach_names_its_work_group(form: str) -> None:
     assert int(x.sum()) == 60
     with pytest.raises(tl_dpnp.TLBoundsError, match=r":4:13: .*: 20, where the bound is 20 \(in work-group [012]"):
         kernel(x, 21)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_work_group_ends_where_one_of_its_work_items_fails(form: str) -> None:
+    """What comes behind the loop would use what was not computed there."""
+    source = """func @f(%x: memref<i32x?>, %y: memref<i32x2>, %n: index) {
+        store 1, %y[0] : memref<i32x2>
+        foreach %i = 0, %n {
+            store 2, %x[%i] : memref<i32x?>
+        }
+        store 3, %y[1] : memref<i32x2>
+    }"""
+    kernel = tl_dpnp.compile(source, form=form, debug=True)
+    for count, expected in ((20, [1, 3]), (21, [1, 0]), (0, [1, 3])):
+        x, y = dpnp.zeros(20, dtype="int32"), dpnp.zeros(2, dtype="int32")
+        if expected[1]:
+            kernel(x, y, count, group_size=1)
+        else:
+            with pytest.raises(tl_dpnp.TLBoundsError, match=r":4:13: .*: 20, where the bound is 20"):
+                kernel(x, y, count, group_size=1)
+        assert y.asnumpy().tolist() == expected
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_nobody_counts_to_a_number_that_was_not_loaded(form: str) -> None:
+    """Work-items that fail leave no number of iterations for loops in which others wait for them."""
+    source = """func @f(%first: index, %n: memref<i64x?>, %x: memref<i64x?>) {
+        parallel {
+            %lane = subgroup_local_id : i32
+            %i = cast %lane : index
+            %j = add %i, %first : index
+            %m = load %n[%j] : i64
+            %all = subgroup_reduce_add %m : i64
+            %sum = for %k = 0, %m : i64 init(%before=%all) -> (i64) {
+                %more = subgroup_reduce_add %k : i64
+                %after = add %before, %more : i64
+                yield (%after)
+            }
+            store %sum, %x[%i]
+        }
+    }"""
+    kernel = tl_dpnp.compile(source, form=form, debug=True)
+    for _ in range(2):
+        x, n = dpnp.zeros(16, dtype="int64"), dpnp.full(16, 3, dtype="int64")
+        kernel(0, n, x, group_size=4)
+        assert x.asnumpy().tolist() == [16 * 3 + 16 * (0 + 1 + 2)] * 16
+        with pytest.raises(tl_dpnp.TLBoundsError, match=r":6:13: .*where the bound is 16"):
+            kernel(8, n, x, group_size=4)

@@ -30,6 +30,7 @@ from tl_dpnp.lowering.rewrite import root_of, roots
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled, registers_of, schedule_instructions, work_of
 from tl_dpnp.lowering.variants import Variant
+from tl_dpnp.scalars import I32
 from tl_dpnp.target.device import Device
 
 __all__ = ["STAGES", "LoweredKernel", "find_variants", "lower"]
@@ -118,9 +119,12 @@ def _with_loops(analysis: Analysis, mapping: LoopMapping) -> LoweredKernel:
     function, engine, placements = analysis.function, analysis.engine, analysis.placements
     device, options, layout = analysis.device, analysis.options, mapping.layout
     kernels = schedule_instructions(analysis, mapping)
-    local_memory = mapping.local_memory
+    local_memory, failure = mapping.local_memory, None
     if local_memory is None:
-        local_memory = _with_scratch(function, analysis.temporaries, kernels, device.local_memory)
+        temporaries = analysis.temporaries
+        if options.debug and not mapping.frame.is_alone and _has_iterations(function):
+            failure, temporaries = temporaries, temporaries + I32.bytes  # which are whole words
+        local_memory = _with_scratch(function, temporaries, kernels, device.local_memory)
     palettes = {palette for kernel in kernels if (palette := palette_of(kernel.schedule.nest)) is not None}
     jammed = []
     if not palettes and not options.debug and not options.schedules and (
@@ -138,7 +142,7 @@ def _with_loops(analysis: Analysis, mapping: LoopMapping) -> LoweredKernel:
         function=function, mapping=mapping, placements=placements, local_memory=local_memory, make_kernel=maker,
         debug=options.debug, groups_ahead=_groups_ahead(kernels, placements, work), palette=palette,
         make_jammed=MicroKernels(analysis, mapping, jammed, local_memory) if jammed else None,
-        items=ops.work_items_of(analysis.parsed), precision=options.precision,
+        items=ops.work_items_of(analysis.parsed), precision=options.precision, failure=failure,
         vector_bytes=device.vector_bytes if mapping.frame.is_alone and device.is_cpu and not options.debug else 0,
     )
     body = writer.write()
@@ -167,6 +171,11 @@ def _lowered(
         print_body(plan.entry, body.arguments, body.statements), body.legend, analysis.passes, schedules, str(mapping),
         remarks, variants,
     )
+
+
+def _has_iterations(function: ops.Function) -> bool:
+    """Whether work-items do different things somewhere, so that a check may fail for some of them."""
+    return any(isinstance(operation, ops.Foreach) for operation in function.body.walk())
 
 
 def _read_only(function: ops.Function) -> frozenset[str]:

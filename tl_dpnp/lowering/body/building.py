@@ -35,13 +35,13 @@ from tl_dpnp.lowering.checks import CheckKind, failure, is_known_to_hold
 from tl_dpnp.lowering.plan import CHECK_FIELDS, BoundsCheck
 from tl_dpnp.scalars import I1, INDEX, ScalarType
 
-__all__ = ["BEYOND", "CHUNK", "GROUP", "GROUPS", "MINIMUM", "BodyBuilder", "call"]
+__all__ = ["BEYOND", "CHUNK", "FAILED", "GROUP", "GROUPS", "MINIMUM", "BodyBuilder", "call"]
 
 #: The work-group that is computed, how many there are, and the arguments behind that (`tl_dpnp.lowering.plan`).
 GROUP, GROUPS, CHUNK, BEYOND = map(Name, ("group", "groups", "chunk", "beyond"))
 #: The smaller of two indices.
 MINIMUM = intrinsics.mathematics("min", INDEX, 2)
-_RECORD, _FAILED = Name("record"), Name("failed", I1)
+_RECORD, FAILED = Name("record"), Name("failed", I1)
 
 
 def call(intrinsic: Intrinsic, *arguments: Expression) -> Call:
@@ -134,7 +134,7 @@ class BodyBuilder:
     def begin_checks(self) -> None:
         """Set that nothing has failed yet."""
         if self.debug:
-            self.assign(_FAILED, Constant(False, I1))
+            self.assign(FAILED, Constant(False, I1))
 
     def check_indices(self, span: Span, indices: Sequence[Expression], sizes: Sequence[Expression], what: str) -> None:
         for mode, (index, size) in enumerate(zip(indices, sizes, strict=True)):
@@ -171,14 +171,14 @@ class BodyBuilder:
         with self.branch(Not(test)):
             if self.spmd:
                 # The others go on to the next barrier, so this work-item may only leave its loops.
-                self.assign(_FAILED, Constant(True, I1))
+                self.assign(FAILED, Constant(True, I1))
                 self.append(Break())
             else:
                 self.append(Return())
 
     def leave_if_failed(self) -> None:
         if self.debug and self.loops:
-            with self.branch(_FAILED):
+            with self.branch(FAILED):
                 self.append(Break())
 
     def check_arithmetic(self, span: Span, kind: str, type_: ScalarType, rhs: Expression) -> None:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from tl_dpnp.errors import Span
 from tl_dpnp.kernels import intrinsics
 from tl_dpnp.kernels.amx.rows import Palette
-from tl_dpnp.kernels.llvm import GLOBAL, value_type
+from tl_dpnp.kernels.llvm import GLOBAL, LOCAL, value_type
 from tl_dpnp.language import ops
 from tl_dpnp.language.interpreter import scalar as semantics
 from tl_dpnp.language.types import GroupType, MemrefType, Size
-from tl_dpnp.lowering.body.building import BEYOND, CHUNK, GROUP, GROUPS, call
+from tl_dpnp.lowering.body.building import BEYOND, CHUNK, FAILED, GROUP, GROUPS, call
 from tl_dpnp.lowering.body.fragments import FragmentWriter, Held
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.memrefs import count, length, multiples_of
@@ -25,8 +25,10 @@ from tl_dpnp.lowering.body.tree import (
     Argument,
     Body,
     Comparison,
+    Constant,
     Expression,
     Name,
+    Return,
     add,
     multiply,
     offset_of,
@@ -37,7 +39,7 @@ from tl_dpnp.lowering.counting import cannot_overflow, counter_type
 from tl_dpnp.lowering.decomposition import no_lowering
 from tl_dpnp.lowering.kernel_call import KernelMaker
 from tl_dpnp.lowering.scalar_code import scalar_intrinsic
-from tl_dpnp.scalars import INDEX, U32, U64, ScalarType
+from tl_dpnp.scalars import I1, I32, INDEX, U32, U64, ScalarType
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.vector_loops import VectorLoop
@@ -64,13 +66,15 @@ class BodyWriter(FragmentWriter):
     The operands that are prefetched are those of the work-group that is `groups_ahead` further.  With `make_jammed`,
     two work-groups are done at once by its kernels where the arrays lie in one core's caches, which has half the local
     memory for each.  With `vector_bytes`, loops of scalar instructions run as vectors of that size.  With a `palette`,
-    tiles are configured before the first work-group and released after the last one.
+    tiles are configured before the first work-group and released after the last one.  A work-group of several
+    work-items notes in the word `failure` of its local memory, a place in bytes, that a check of one has failed.
     """
 
     make_kernel: KernelMaker
     make_jammed: KernelMaker | None = None
     vector_bytes: int = 0
     palette: Palette | None = None
+    failure: int | None = None
     arguments: list[Argument] = field(default_factory=list)
     legend: list[tuple[str, str]] = field(default_factory=list)
 
@@ -84,6 +88,10 @@ class BodyWriter(FragmentWriter):
         for name in (GROUPS, CHUNK, BEYOND):
             self.argument(name.name)
         self.begin_checks()
+        if self.failure is not None:
+            with self.branch(call(intrinsics.is_leader())):
+                self.note_failure(0)
+            self.evaluate(call(intrinsics.barrier()))
         self.mapping.write_groups(self)
         if self.checks:
             self.argument("record")
@@ -334,10 +342,36 @@ class BodyWriter(FragmentWriter):
             else:
                 self.shared(*ranges[left - 1], left == 1, lambda: write(left - 1))
 
-        self.spmd = True
+        self.spmd, checks = True, len(self.checks)
         with self.nested():
             write(len(ranges))
         self.spmd = False
+        if len(self.checks) > checks:
+            self.end_if_failed()
+
+    def end_if_failed(self) -> None:
+        """End the work-group if a check of a work-item has failed, since what that would have computed is not there.
+
+        Whoever went on with what is in its place might count to any number.
+        """
+        if self.mapping.frame.is_alone:
+            with self.branch(FAILED):
+                self.append(Return())
+        elif self.failure is not None:
+            with self.branch(FAILED):
+                self.note_failure(1)
+            self.evaluate(call(intrinsics.barrier()))
+            found = self.define(call(intrinsics.element_load(I32, LOCAL, self.local_memory), self.failure, 0))
+            # Nobody notes the next failure before all have seen that there was none.
+            self.evaluate(call(intrinsics.barrier()))
+            with self.branch(call(intrinsics.conversion(I32, I1), found)):
+                self.append(Return())
+
+    def note_failure(self, number: int) -> None:
+        """Write whether a check has failed where all work-items see it."""
+        assert self.failure is not None
+        store = intrinsics.element_store(I32, LOCAL, self.local_memory)
+        self.evaluate(call(store, Constant(number, I32), self.failure, 0))
 
     def vector_loop(self, vectors: VectorLoop, ranges: Sequence[tuple[ops.Value, Expression, Expression]]) -> None:
         """Write what is the same in all iterations, and the call of the intrinsic that does them."""
