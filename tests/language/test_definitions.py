@@ -92,15 +92,15 @@ def test_variables_that_are_given(define, plain):
     assert (caught.value.diagnostics[0].span.line, caught.value.diagnostics[0].span.column) == (1, len(text) + 7)
 
 
-@pytest.mark.parametrize("value", [True, 4, 1.5, np.uint8(4), np.float32(1.5), "f32", "memref<f32x4>", "[16, 1]",
-                                   "!calc(1 2 +)"])
+@pytest.mark.parametrize("value", [True, 4, 1.5, np.uint8(4), np.int64(4), np.float32(1.5), 2**63 - 1, "f32",
+                                   "memref<f32x4>", "[16, 1]", "!calc(1 2 +)"])
 def test_values_that_may_be_given(value):
     parse("func @f() { }", define={"n": value})
 
 
 @pytest.mark.parametrize("define", [{"n": "1 2"}, {"n": "add"}, {"n": ""}, {"1n": 4}, {"": 4}, {"n": None}, {"n": "#"},
                                     {"n": "!calc(1"}, {"n": "4 func @g() { }"}, {"n": float("nan")}, {"n": np.inf},
-                                    {1: 4}])
+                                    {1: 4}, {"n": 2**63}, {"n": -(2**63)}, {"n": 10**5000}])
 def test_values_that_may_not_be_given(define):
     with pytest.raises(TLSyntaxError):
         parse("func @f() { }", define=define)

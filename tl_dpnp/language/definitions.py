@@ -213,6 +213,8 @@ def definition_text(name: str, value: bool | int | float | str) -> str:
         case str():
             return f"${name} = {value}"
         case Integral():
+            if abs(value) > LARGEST_INTEGER:
+                raise RuleError(f"the integer for ${name} is out of range", f"give one within ±{LARGEST_INTEGER}")
             return f"${name} = {int(value)}"
         case Real() if math.isfinite(value):
             return f"${name} = {float(value)!r}"
