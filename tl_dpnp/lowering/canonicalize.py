@@ -6,7 +6,7 @@ The passes after this one may use a value's name as its identity.
 from __future__ import annotations
 
 import operator
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tl_dpnp.language import ops
@@ -84,42 +84,49 @@ def _unused(name: str, taken: set[str]) -> str:
 
 
 def fold_constants(function: ops.Function) -> ops.Function:
-    """Compute what is known at compile time, with the interpreter's arithmetic."""
-    return replace(function, body=ops.Region(tuple(_fold_all(function.body, {}))))
+    """Compute what is known at compile time, with the interpreter's arithmetic.
+
+    A beta that turns out to be 0 stays a value: the output is read then, which a constant 0 says that it is not.
+    """
+    betas = {operation.beta.name for operation in function.body.walk()
+             if isinstance(operation, ops.LinearAlgebra) and isinstance(operation.beta, ops.Value)}
+    return replace(function, body=ops.Region(tuple(_fold_all(function.body, {}, betas))))
 
 
-def _fold_all(region: ops.Region, outer: Mapping[str, ops.Operand]) -> Iterator[ops.Operation]:
+def _fold_all(
+    region: ops.Region, outer: Mapping[str, ops.Operand], betas: Container[str]
+) -> Iterator[ops.Operation]:
     known: dict[str, ops.Operand] = dict(outer)
 
     def use(operand: ops.Operand) -> ops.Operand:
         return known.get(operand.name, operand) if isinstance(operand, ops.Value) else operand
 
     def nested(body: ops.Region) -> ops.Region:
-        return ops.Region(tuple(_fold_all(body, known)))
+        return ops.Region(tuple(_fold_all(body, known, betas)))
+
+    def define(results: Sequence[ops.Value], values: Sequence[ops.Operand]) -> Iterator[ops.Operation]:
+        for result, value in zip(results, values, strict=True):
+            if result.name in betas and isinstance(value, ops.Constant) and value.value == 0:
+                yield ops.Cast(operand=value, result=result)
+            else:
+                known[result.name] = value
 
     for operation in region:
         folded = map_operation(operation, use, lambda value: value, nested)
         constant = _value_of(folded)
         if constant is not None:
-            known[folded.results[0].name] = constant
+            yield from define(folded.results, (constant,))
         elif isinstance(folded, ops.If) and isinstance(folded.condition, ops.Constant):
-            yield from _inline_branch(folded, known)
+            taken = (folded.then if folded.condition.value else folded.otherwise) or ops.Region()
+            yield from (inner for inner in taken if not isinstance(inner, ops.Yield))
+            for inner in taken:
+                if isinstance(inner, ops.Yield):
+                    yield from define(folded.outputs, inner.values)
         elif isinstance(folded, (ops.For, ops.Foreach)) and _never_runs(folded):
             if isinstance(folded, ops.For):
-                known.update((out.name, value) for out, value in zip(folded.outputs, folded.initial, strict=True))
+                yield from define(folded.outputs, folded.initial)
         else:
             yield folded
-
-
-def _inline_branch(operation: ops.If, known: dict[str, ops.Operand]) -> Iterator[ops.Operation]:
-    """Yield the branch that is taken in place of an ``if`` whose condition is known."""
-    assert isinstance(operation.condition, ops.Constant)
-    taken = operation.then if operation.condition.value else operation.otherwise
-    for inner in taken or ():
-        if isinstance(inner, ops.Yield):
-            known.update((out.name, value) for out, value in zip(operation.outputs, inner.values, strict=True))
-        else:
-            yield inner
 
 
 def _never_runs(loop: ops.For | ops.Foreach) -> bool:
