@@ -459,3 +459,16 @@ def test_the_source_is_read_while_other_code_parses():
         gc.set_threshold(*threshold)
     assert left == [0] or sys.version_info >= (3, 12)  # where the collector only runs between bytecodes
     assert fused.stats.plan_hits == 1
+
+
+def test_going_through_an_array_without_axes():
+    a = dpnp.ones(3)
+    for function in (lambda x: [y for y in x[0]], lambda x: list(x.sum())):  # noqa: C416
+        expected, fused = [], tl_dpnp.fuse(function)
+        for number, run in enumerate((function, fused, fused)):
+            try:
+                result = run(a)
+            except TypeError as error:
+                result = str(error)
+            expected = expected if number else result
+            assert result == expected

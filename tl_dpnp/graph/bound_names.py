@@ -36,18 +36,24 @@ class BoundNames(ast.NodeVisitor):
 
     def _definition(self, node: Any) -> None:
         self.names.add(node.name)
-        for part in (*node.decorator_list, *getattr(node, "bases", ())):
-            self.visit(part)
+        for name, value in ast.iter_fields(node):
+            if name != "body":  # a scope of its own; all else belongs to the scope around it
+                for part in value if isinstance(value, list) else [value]:
+                    if isinstance(part, ast.AST):
+                        self.visit(part)
 
     visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _definition
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
-        """A scope of its own."""
+        """A scope of its own, but for defaults."""
+        self.visit(node.args)
 
     def _comprehension(self, node: Any) -> None:
-        for inner in ast.walk(node):  # a walrus binds in the function around
-            if isinstance(inner, ast.NamedExpr):
-                self.visit(inner.target)
+        """A scope of its own, but for walruses."""
+        if isinstance(node, ast.NamedExpr):
+            self.visit(node.target)
+        for inner in ast.iter_child_nodes(node.args if isinstance(node, ast.Lambda) else node):
+            self._comprehension(inner)
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
 

@@ -53,6 +53,7 @@ HINTS: dict[str, str] = {
     "an import has effects": "import at the top of the module",
     "a class is defined": "define it outside of the function",
     "patterns read what cannot be followed": "use if and elif",
+    "what is after it is unpacked again": "unpack it in a line of its own",
     "the rest runs later": "return a list",
     "it waits for something": _BEFORE_OR_AFTER,
 }

@@ -11,6 +11,7 @@ import math
 import operator
 import types
 from collections.abc import Callable, Iterable
+from itertools import chain, repeat
 from typing import Any
 
 import dpnp
@@ -51,7 +52,12 @@ class PlainHooks:
         """Return what is given, as most of these do."""
         return value
 
-    call = iterate = mapping = operand = shown = hashed = target = name
+    call = iterate = unpack = unpack_each = mapping = operand = shown = hashed = target = name
+
+    @staticmethod
+    def assigned(value: Any, patterns: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return what is assigned to each of several targets."""
+        return (value,) * len(patterns)
 
     @staticmethod
     def binary(name: str, one: Any, other: Any) -> Any:
@@ -186,6 +192,28 @@ class Interceptor:
     def _lazily(self, values: Iterable[Any]) -> Any:
         for value in values:
             yield self.trace.capture(value) if type(value) is dpnp.ndarray else value
+
+    def unpack(self, values: Any, pattern: Any) -> Any:
+        """Return what stands for something that is unpacked, some of its elements again."""
+        elements, kind = self.iterate(values), type(values)
+        if not any(pattern[0]) or not (hasattr(kind, "__iter__") or hasattr(kind, "__getitem__")):
+            return elements
+        return self._unpacked(elements, *pattern)
+
+    def _unpacked(self, elements: Any, parts: tuple[Any, ...], star: int | None) -> Any:
+        if star is not None:  # Python takes all of them, too
+            elements = list(elements)
+            parts = (*parts[:star], *[None] * (len(elements) - len(parts) + 1), *parts[star + 1 :])
+        for element, pattern in zip(elements, chain(parts, repeat(None)), strict=False):
+            yield element if pattern is None else self.unpack(element, pattern)
+
+    def unpack_each(self, values: Any, pattern: Any) -> Any:
+        """Return what stands for something that is iterated over, each element of which is unpacked."""
+        return map(functools.partial(self.unpack, pattern=pattern), iter(self.iterate(values)))
+
+    def assigned(self, value: Any, patterns: tuple[Any, ...]) -> list[Any]:
+        """Return what is assigned to each of several targets."""
+        return [value if pattern is None else self.unpack(value, pattern) for pattern in patterns]
 
     def mapping(self, values: Any) -> Any:
         """Return what stands for a dict of keyword arguments."""

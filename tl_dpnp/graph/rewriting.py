@@ -29,6 +29,9 @@ _ARGUMENTS = {
     "method": "an object, and the name of its attribute that is called",
     "item": "a container, and a key",
     "iterate": "what is iterated over or unpacked",
+    "unpack": "what is unpacked, and its pattern: see `_pattern`",
+    "unpack_each": "what is iterated over, and the pattern of its elements, which are unpacked",
+    "assigned": "what is assigned to several targets, and the patterns of these, None for what is not unpacked",
     "mapping": "what is unpacked as keyword arguments",
     "binary": "the name of an operator, and its operands",
     "operand": "the operand of another operator, or a truth value",
@@ -164,11 +167,11 @@ class _Rewriter(ast.NodeTransformer):
     def _comprehension(self, node: Any) -> Any:
         bound = BoundNames.of([generator.target for generator in node.generators])
         first = node.generators[0]
-        first.iter = self.hook("iterate", self.visit(first.iter))
+        first.iter = self._iterated(first, self.visit(first.iter))
         self.scopes.append(bound.names)
         for generator in node.generators:
             if generator is not first:
-                generator.iter = self.hook("iterate", self.visit(generator.iter))
+                generator.iter = self._iterated(generator, self.visit(generator.iter))
             generator.target = self.visit(generator.target)
             generator.ifs = [self.hook("operand", self.visit(test)) for test in generator.ifs]
         for part in ("elt", "key", "value"):
@@ -182,6 +185,29 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+
+    def _iterated(self, loop: Any, values: ast.expr) -> ast.expr:
+        """Hook what a loop goes through; asynchronous ones are left as they are."""
+        if getattr(loop, "is_async", False):
+            return values
+        pattern = self._pattern(loop.target)
+        return self.hook("iterate", values) if pattern is None else self.hook("unpack_each", values, pattern)
+
+    def _pattern(self, target: ast.expr) -> ast.expr | None:
+        """Return into what a target unpacks, None if it does not: the patterns of the targets in it, and which of them
+        has a star."""
+        if not isinstance(target, ast.Tuple | ast.List):
+            return None
+        star = None
+        for place, part in enumerate(target.elts):
+            if isinstance(part, ast.Starred):
+                star = place
+                if isinstance(part.value, ast.Tuple | ast.List):
+                    self.effects.append(("a star", "what is after it is unpacked again", part.lineno))
+        return ast.Tuple([self._patterns(target.elts), ast.Constant(star)], ast.Load())
+
+    def _patterns(self, targets: list[ast.expr]) -> ast.expr:
+        return ast.Tuple([self._pattern(target) or ast.Constant(None) for target in targets], ast.Load())
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         """Leave a class as it is: its names follow rules of their own."""
@@ -302,7 +328,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> ast.AST:
         """Hook what is iterated over."""
         self.generic_visit(node)
-        node.iter = self.hook("iterate", node.iter)
+        node.iter = self._iterated(node, node.iter)
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
@@ -310,8 +336,11 @@ class _Rewriter(ast.NodeTransformer):
         value, target = self.visit(node.value), node.targets[0]
         if len(node.targets) == 1 and isinstance(target, ast.Attribute | ast.Subscript):
             return self._stored(node, value, target)
-        if any(isinstance(target, ast.Tuple | ast.List) for target in node.targets):
-            value = self.hook("iterate", value)
+        if len(node.targets) > 1 and any(isinstance(target, ast.Tuple | ast.List) for target in node.targets):
+            value = self.hook("assigned", value, self._patterns(node.targets))
+            node.targets = [ast.copy_location(ast.Tuple(node.targets, ast.Store()), node)]
+        elif (pattern := self._pattern(target)) is not None:
+            value = self.hook("unpack", value, pattern)
         node.value, node.targets = value, [self.visit(target) for target in node.targets]
         return node
 
