@@ -56,12 +56,12 @@ class ComparisonWatcher(ContainerReader, Interceptor):
         """Return what stands for a value whose text is asked for."""
         if type(value) in CONTAINERS:
             self._comparing(value, SHOWN)
-        return self.operand(value)
+        return super().shown(value)
 
     def hashed(self, value: Any) -> Any:
         """Return what stands for a key of a dict, or a list of the elements of a set."""
         self._comparing(value)
-        return self.deeply(value)
+        return super().hashed(self.deeply(value))
 
     def _keyed(self, value: Any) -> Any:
         """Return what stands for a key, or for what has keys or elements of a set."""

@@ -17,83 +17,24 @@ from typing import Any
 import dpnp
 import numpy as np
 
+from tl_dpnp.graph.apart import Apart, found_in, is_followed_property, is_made_by_user
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.held import references
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.namespace import RECORDED_OPERATORS, REFLECTED_OPERATORS, recorded_version
+from tl_dpnp.graph.plain_hooks import OPERATORS, PlainHooks
 from tl_dpnp.graph.purity import CHANGING_METHODS, OF_FRAMES, PURE_TYPES, is_pure_function, is_user_code
 from tl_dpnp.graph.replacing import replacing
 from tl_dpnp.graph.rewriting import HOOKS, NAME, hook_cells, rewritten
 from tl_dpnp.graph.trace import Trace, this_thread
 from tl_dpnp.graph.traced_scalars import OPERANDS, TRACED, TRACED_KINDS, plain
 
-__all__ = [
-    "Interceptor", "OPERATORS", "PlainHooks", "called_by", "called_method", "hashable", "makers", "stood_for",
-]
-
-OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    **{name: getattr(operator, name) for name in
-       "add sub mul truediv floordiv mod pow matmul and_ or_ xor lshift rshift eq ne lt le gt ge is_ is_not".split()},
-    **{name: getattr(operator, name) for name in
-       "iadd isub imul itruediv ifloordiv imod ipow imatmul iand ior ixor ilshift irshift".split()},
-    "in": lambda a, b: a in b,
-    "not_in": lambda a, b: a not in b,
-}
-
-
-class PlainHooks:
-    """Hooks that do what the code itself would do."""
-
-    attribute = method = getattr
-    item, slice = operator.getitem, slice
-
-    @staticmethod
-    def name(value: Any, *_: Any) -> Any:
-        """Return what is given, as most of these do."""
-        return value
-
-    call = iterate = unpack = unpack_each = mapping = operand = shown = hashed = target = name
-
-    @staticmethod
-    def assigned(value: Any, patterns: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return what is assigned to each of several targets."""
-        return (value,) * len(patterns)
-
-    @staticmethod
-    def binary(name: str, one: Any, other: Any) -> Any:
-        """Return the result of an operator."""
-        return OPERATORS[name](one, other)
-
-    @staticmethod
-    def set_attribute(value: Any, owner: Any, name: str) -> None:
-        """Assign to an attribute."""
-        setattr(owner, name, value)
-
-    @staticmethod
-    def set_item(value: Any, owner: Any, key: Any) -> None:
-        """Assign to an element."""
-        owner[key] = value
-
-    @staticmethod
-    def attribute_place(owner: Any, name: str) -> Any:
-        """See `Interceptor`."""
-        return PlainHooks.set_attribute, owner, name, getattr(owner, name)
-
-    @staticmethod
-    def item_place(owner: Any, key: Any) -> Any:
-        """See `Interceptor`."""
-        return PlainHooks.set_item, owner, key, owner[key]
-
-    @staticmethod
-    def change(place: Any, name: str, value: Any) -> None:
-        """Change an attribute or element by an operator."""
-        assign, owner, key, old = place
-        assign(OPERATORS[name](old, value), owner, key)
-
+__all__ = ["Interceptor", "called_by", "called_method", "hashable", "makers", "stood_for"]
 
 #: Standard modules that only rearrange what they are given: arrays among it stay lazy.
 _REARRANGING = frozenset("dataclasses copy functools operator itertools collections typing contextlib enum".split())
 _HIGHER_ORDER = (map, filter)
+_SPREADING = (zip, enumerate)
 _BUILTIN_KINDS = (
     types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType, types.WrapperDescriptorType,
     types.ClassMethodDescriptorType,
@@ -116,7 +57,10 @@ _MOST_COPIES = 256
 _HOLDS_NOTHING = frozenset((LazyArray, dpnp.ndarray, np.ndarray, bool, int, float, complex, str, bytes, type(None)))
 #: Owners of methods in C that know nothing of arrays but their operators.
 _OF_DATA = (list, dict, tuple, set, str, bytes, int, float, complex)
-_DATA = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, type, range, types.FunctionType)
+#: Methods that compare the elements of a list.
+_COMPARING = ("sort", "remove")
+#: Types of whose objects Python finds all attributes by itself.
+_OF_PYTHON = frozenset((LazyArray, types.ModuleType, str, list, dict, tuple, int, float, type(None), *TRACED))
 
 #: The types that stand-ins have for the user.
 _STANDS_FOR: dict[type, type] = {
@@ -124,7 +68,7 @@ _STANDS_FOR: dict[type, type] = {
 }
 
 
-class Interceptor:
+class Interceptor(Apart):
     """The hooks of one trace, and then of another one."""
 
     def __init__(self, trace: Trace) -> None:
@@ -155,7 +99,7 @@ class Interceptor:
         """Return whether a function is a part of this package, or was defined by one that runs with these hooks."""
         cells = hook_cells(function)
         if cells:
-            return any(cell is self._hooks or cell is self._name for cell in cells)
+            return any(map(self.is_own_cell, cells))
         return (function.__globals__.get("__name__") or "").startswith("tl_dpnp.")
 
     # --- what rewritten code reads -----------------------------------------------------------------------------------
@@ -168,7 +112,13 @@ class Interceptor:
         """Return what stands for an attribute."""
         if type(owner) is dpnp.ndarray:
             owner = self.trace.capture(owner)
-        value = dpnp.ndarray if name == "__class__" and type(owner) is LazyArray else getattr(owner, name)
+        if type(owner) in _OF_PYTHON:
+            value = dpnp.ndarray if name == "__class__" and type(owner) is LazyArray else getattr(owner, name)
+        else:
+            found = found_in(owner if isinstance(owner, type) else type(owner), name)
+            if is_followed_property(type(owner), found) and not isinstance(owner, type):
+                return self.call(found.fget)(owner)
+            value = self.value_of(owner, name, found)
         return self.trace.capture(value) if type(value) is dpnp.ndarray else value
 
     def method(self, owner: Any, name: str) -> Any:
@@ -180,14 +130,14 @@ class Interceptor:
         """Return what stands for an element."""
         if type(owner) is dpnp.ndarray:
             owner = self.trace.capture(owner)
-        value = owner[key]
+        value = self.item_of(owner, key)
         return self.trace.capture(value) if type(value) is dpnp.ndarray else value
 
     def iterate(self, values: Any) -> Any:
         """Return what stands for something that is iterated over."""
         if type(values) is dpnp.ndarray:
             return self.trace.capture(values)
-        return self._lazily(values) if type(values) in (list, tuple) else values
+        return self._lazily(values) if type(values) in (list, tuple) else self.each_apart(values)
 
     def _lazily(self, values: Iterable[Any]) -> Any:
         for value in values:
@@ -217,6 +167,8 @@ class Interceptor:
 
     def mapping(self, values: Any) -> Any:
         """Return what stands for a dict of keyword arguments."""
+        if type(values) is not dict:
+            self.expect(values)
         return values
 
     def slice(self, start: Any, stop: Any, step: Any) -> Any:
@@ -237,7 +189,7 @@ class Interceptor:
             one = self.trace.capture(one)
         if type(other) is dpnp.ndarray:
             other = self.trace.capture(other)
-        return OPERATORS[name](one, other)
+        return self.apart(OPERATORS[name], one, other)
 
     def _itself(self, value: Any) -> Any:
         """Return the object whose identity a value has."""
@@ -247,19 +199,27 @@ class Interceptor:
 
     def operand(self, value: Any) -> Any:
         """Return what stands for an operand whose truth value, text or sign is asked for."""
+        self.expect(value)
         return self.trace.capture(value) if type(value) is dpnp.ndarray else value
 
     def shown(self, value: Any) -> Any:
         """Return what stands for a value whose text is asked for."""
+        self.expect(value, within=True)
         return self.operand(value)
 
     def hashed(self, value: Any) -> Any:
         """Return what stands for a key of a dict, or a list of the elements of a set."""
+        self.expect(value, within=True)
         return value
 
     # --- what it changes ---------------------------------------------------------------------------------------------
 
     def target(self, owner: Any) -> Any:
+        """Return what stands for an object of which Python changes an attribute or element by itself."""
+        self.expect(owner)
+        return self.changing(owner)
+
+    def changing(self, owner: Any) -> Any:
         """Return what stands for an object that is changed."""
         return self.trace.capture(owner) if type(owner) is dpnp.ndarray else owner
 
@@ -280,15 +240,16 @@ class Interceptor:
     def set_attribute(self, value: Any, owner: Any, name: str) -> None:
         """Assign to an attribute."""
         self._changes(owner, (value,))
-        setattr(self.target(owner), name, self.trace.known.original(value) if type(value) is LazyArray else value)
+        value = self.trace.known.original(value) if type(value) is LazyArray else value
+        self.assign_attribute(self.changing(owner), name, value)
 
     def set_item(self, value: Any, owner: Any, key: Any) -> None:
         """Assign to an element."""
         self._changes(owner, (value,))
-        owner = self.target(owner)
+        owner = self.changing(owner)
         if type(value) is LazyArray and type(owner) is not LazyArray:
             value = self.trace.known.original(value)
-        owner[key] = value
+        self.assign_item(owner, key, value)
 
     def attribute_place(self, owner: Any, name: str) -> Any:
         """Return an attribute that is changed by an operator: how it is assigned, and its value."""
@@ -378,13 +339,20 @@ class Interceptor:
         if kind in _HIGHER_ORDER:
             return lambda function, *values: kind(
                 None if function is None else self.call(function), *map(self.iterate, values))
-        if kind in PURE_TYPES or issubclass(kind, BaseException | np.generic) or type(kind) is not type:
-            return kind
-        new, initialize = makers(kind)
-        if new is object.__new__ and isinstance(initialize, types.FunctionType) and is_user_code(initialize) \
-                and rewritten(initialize) is not None:
-            return functools.partial(self._made, kind, initialize)
-        return kind
+        if kind in _SPREADING:
+            return lambda *values, **keywords: kind(*map(self.iterate, values), **keywords)
+        if kind in PURE_TYPES:
+            return functools.partial(self.apart, kind)
+        if not issubclass(kind, BaseException | np.generic) and type(kind) is type:
+            new, initialize = makers(kind)
+            if new is object.__new__ and isinstance(initialize, types.FunctionType) and is_user_code(initialize) \
+                    and rewritten(initialize) is not None:
+                return functools.partial(self._made, kind, initialize)
+        return self.maker(kind)
+
+    def maker(self, kind: Any) -> Any:
+        """Return what makes an object of a class whose ``__init__`` is not followed."""
+        return functools.partial(self.done_apart, kind) if is_made_by_user(kind) else kind
 
     def _made(self, kind: type, initialize: Any, /, *arguments: Any, **keywords: Any) -> Any:
         made: Any = object.__new__(kind)
@@ -432,7 +400,8 @@ class Interceptor:
             else self._passed(value)
             for number, value in enumerate(arguments)
         ]
-        return function(*values, **self._named(keywords))
+        asked = arguments[1:] if function in (isinstance, issubclass) else arguments
+        return self.doing(function, asked)(*values, **self._named(keywords))
 
     def _named(self, keywords: dict[str, Any]) -> dict[str, Any]:
         """Return what a function written in C is given by name."""
@@ -447,10 +416,13 @@ class Interceptor:
 
     def _stored(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
         """Call a method that changes a container, which gets the caller's own arrays."""
-        self._changes(getattr(function, "__self__", arguments[0] if arguments else None), arguments)
-        if function.__name__ == "sort":
-            return function(*arguments, **self._named(keywords))
-        return function(*map(self._real, arguments), **{name: self._real(value) for name, value in keywords.items()})
+        owner, method = getattr(function, "__self__", arguments[0] if arguments else None), function.__name__
+        self._changes(owner, arguments)
+        asked = () if method in ("append", "insert") else (owner, *arguments) if method in _COMPARING else arguments
+        do = self.doing(function, asked)
+        if method == "sort":
+            return do(*arguments, **self._named(keywords))
+        return do(*map(self._real, arguments), **{name: self._real(value) for name, value in keywords.items()})
 
     def _real(self, value: Any) -> Any:
         """Return the caller's own array for what stands for it, and a list with those for what it has of them."""
@@ -502,7 +474,8 @@ class Interceptor:
         return functools.partial(self._foreign, function, rearranges, is_user)
 
     def _foreign(self, function: Any, rearranges: bool, is_user: bool, /, *arguments: Any, **keywords: Any) -> Any:
-        if rearranges or (not is_user and all(map(_is_data, (*arguments, *keywords.values())))):
+        values = [*arguments, *keywords.values()]
+        if not (self.is_copied_apart(values) if rearranges else is_user or self.is_called_apart(function, values)):
             return function(*arguments, **keywords)
         with self.trace.outside():
             return function(*map(plain, arguments), **{name: plain(value) for name, value in keywords.items()})
@@ -554,12 +527,3 @@ def hashable(value: Any) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _is_data(value: Any) -> bool:
-    """Return whether a value is plain data: code that is given it cannot reach an array by it."""
-    if isinstance(value, _DATA):
-        return True
-    if type(value) in (list, tuple):
-        return all(map(_is_data, value))
-    return type(value) is dict and all(map(_is_data, value.values()))

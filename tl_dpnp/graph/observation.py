@@ -7,9 +7,7 @@ pure, or to be the same at the next call, is an effect, and a function with effe
 
 from __future__ import annotations
 
-import enum
 import functools
-import operator
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -17,15 +15,14 @@ from typing import Any
 import dpnp
 import numpy as np
 
+from tl_dpnp.graph.attributes import AttributeWatcher
 from tl_dpnp.graph.breaks import Break
 from tl_dpnp.graph.class_checks import COMPARED, SHOWN, TAKEN, checked_classes, is_certain, is_decided_by_classes
-from tl_dpnp.graph.comparisons import ComparisonWatcher, is_known
+from tl_dpnp.graph.comparisons import is_known
 from tl_dpnp.graph.containers import ContainerReader, is_lazy_iterable, is_named_tuple
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.interception import (
-    OPERATORS,
     Interceptor,
-    PlainHooks,
     called_by,
     called_method,
     hashable,
@@ -34,6 +31,7 @@ from tl_dpnp.graph.interception import (
 )
 from tl_dpnp.graph.keys import BY_IDENTITY, CallKey
 from tl_dpnp.graph.lazy import LazyArray
+from tl_dpnp.graph.plain_hooks import OPERATORS, PlainHooks
 from tl_dpnp.graph.purity import (
     CHANGING_METHODS,
     MATHEMATICS,
@@ -41,18 +39,15 @@ from tl_dpnp.graph.purity import (
     dpnp_name,
     is_pure_function,
     is_user_code,
-    trusted,
 )
 from tl_dpnp.graph.reading import CONTAINERS, is_plain
-from tl_dpnp.graph.rewriting import NAME, hook_cells, obstacle, rewritten
+from tl_dpnp.graph.rewriting import NAME, obstacle, rewritten
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import (
     NUMPY_KINDS,
-    OF_COMPLEX,
     OPERANDS,
     SILENT,
     TRACED,
-    TRACED_COMPLEX,
     TracedFloat,
     TracedInteger,
     plain,
@@ -61,7 +56,7 @@ from tl_dpnp.graph.traced_scalars import (
 __all__ = ["Observer"]
 
 
-class Observer(ComparisonWatcher):
+class Observer(AttributeWatcher):
     """The hooks of a trace that may leave a plan."""
 
     def __init__(self, trace: Trace, key: CallKey) -> None:
@@ -93,72 +88,9 @@ class Observer(ComparisonWatcher):
         for cell in self._names:
             cell.cell_contents = PlainHooks.name
 
-    def is_own(self, function: types.FunctionType) -> bool:
-        """Return whether a function is a part of this package, or was defined by one that runs with these hooks."""
-        return super().is_own(function) or any(cell is own for cell in hook_cells(function) for own in self._names)
-
-    def attribute(self, owner: Any, name: str) -> Any:
-        """Return what stands for an attribute."""
-        kind = type(owner)
-        if kind is dpnp.ndarray:
-            owner, kind = self.trace.capture(owner), LazyArray
-        if kind in TRACED_COMPLEX and name in OF_COMPLEX:
-            return self.trace.tape.derived(OF_COMPLEX[name], (owner,))
-        if kind in TRACED_COMPLEX and name == "conjugate":
-            return functools.partial(self.trace.tape.derived, _CONJUGATE, (owner,))
-        if kind in TRACED:
-            owner = plain(owner) if name in _OF_TYPES else self.trace.tape.fix(owner)
-        if is_plain(owner) or kind in CONTAINERS or (kind is types.ModuleType and trusted(owner)):
-            return super().attribute(owner, name)
-        if kind is types.ModuleType or isinstance(owner, type):
-            if name.startswith("__") and name not in ("__name__", "__qualname__", "__doc__"):
-                self.effect(f"{name} of {owner.__name__}", "it is not followed")
-            if isinstance(owner, type) and type(owner) is not type and not isinstance(getattr(owner, name), owner):
-                self.effect(f"{name} of {owner.__name__}", "its class has a class of its own")
-            return self.read(getattr(owner, name), self.guards.child(self.guards.constant(owner), "attribute", name))
-        if kind is super:
-            return self._of_base(owner, name)
-        return self._attribute_of_object(owner, kind, name)
-
-    def _of_base(self, owner: Any, name: str) -> Any:
-        value = getattr(owner, name)
-        function = getattr(value, "__func__", None)
-        this = owner.__self__ if isinstance(owner.__self__, type) else type(owner.__self__)
-        self.class_member(this, "__mro__", this.__mro__)
-        self.class_lookup(this.__mro__[this.__mro__.index(owner.__thisclass__) + 1 :], name)
-        if function is None and getattr(value, "__qualname__", "") != "object.__init__":
-            self.effect(f"{name} of super()", "how it is found is not followed")
-        return value
-
-    def _attribute_of_object(self, owner: Any, kind: type, name: str) -> Any:
-        if isinstance(owner, enum.Enum) and name in ("value", "name"):
-            return self.read(getattr(owner, name), self.guards.child(self.guards.constant(owner), "attribute", name))
-        found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
-        if isinstance(found, property) and type(found).__get__ is property.__get__ \
-                and isinstance(found.fget, types.FunctionType):
-            self.class_member(kind, name, found)
-            return self.call(found.fget)(owner)
-        followed = found is None or not hasattr(type(found), "__get__") or isinstance(
-            found, types.FunctionType | classmethod | staticmethod | types.MemberDescriptorType | type | FunctionWrapper
-        ) or type(found).__name__ == "_tuplegetter"
-        followed = followed and isinstance(kind.__getattribute__, types.WrapperDescriptorType)
-        own = getattr(owner, "__dict__", {}) if followed else {}
-        self.class_member(kind, "__getattribute__", kind.__getattribute__)
-        if name not in own and found is None and hasattr(kind, "__getattr__"):
-            followed = False
-        if not followed or (name.startswith("__") and name.endswith("__") and name not in _COMMON):
-            self.effect(f"{kind.__name__}.{name}", "how the attribute is found is not followed")
-        value = getattr(owner, name)
-        known = self._known.get(id(owner))
-        if known is not None:
-            return self.read(value, self.guards.child(known[1], "attribute", name))
-        if name in own or isinstance(found, types.MemberDescriptorType) or issubclass(kind, tuple):
-            return self.trace.capture(value) if type(value) is dpnp.ndarray else value  # the object is the trace's own
-        if type(value) is types.MethodType:
-            self.class_member(kind, name, getattr(kind, name))
-            self._known[id(value.__func__)] = value.__func__, self.guards.constant(value.__func__)
-            return value
-        return self.read(value, self.guards.child(self.guards.constant(kind), "attribute", name))
+    def is_own_cell(self, cell: types.CellType) -> bool:
+        """Return whether a cell has a hook of these."""
+        return super().is_own_cell(cell) or any(cell is own for own in self._names)
 
     def item(self, owner: Any, key: Any) -> Any:
         """Return what stands for an element."""
@@ -174,12 +106,11 @@ class Observer(ComparisonWatcher):
         if kind in CONTAINERS or is_named_tuple(kind):
             key = self.deeply(key)
             known = self._known.get(id(owner))
-            if known is None:
-                value = owner[key]
-                return self.trace.capture(value) if type(value) is dpnp.ndarray else value
-            if isinstance(key, slice):
+            if known is None or not (kind is dict or type(key) is slice or isinstance(key, int | np.integer)):
+                return super().item(owner, key)
+            if type(key) is slice:
                 return self.deeply(owner)[key]
-            value = owner[key]
+            value = self.item_of(owner, key)
             return self.element(value, known[1], key + len(owner) if kind is not dict and key < 0 else key)
         if not is_plain(owner) and not isinstance(owner, type):
             self.effect(f"an element of a {kind.__name__}", "how it is found is not followed")
@@ -250,7 +181,7 @@ class Observer(ComparisonWatcher):
         if id(owner) in self._known:
             self.effect(f"a {type(owner).__name__}", "it is changed, and was there before")
 
-    def target(self, owner: Any) -> Any:
+    def changing(self, owner: Any) -> Any:
         """Return what stands for an object that is changed."""
         kind: Any = type(owner)
         if kind is not LazyArray and kind is not dpnp.ndarray:
@@ -258,18 +189,7 @@ class Observer(ComparisonWatcher):
             special = kind.__setattr__ is not object.__setattr__ or hasattr(kind, "__setitem__")
             if kind not in (list, dict) and (special or isinstance(owner, (*BY_IDENTITY, np.ndarray))):
                 self.effect(f"a {kind.__name__}", "how it is changed is not followed")
-        return super().target(owner)
-
-    def set_attribute(self, value: Any, owner: Any, name: str) -> None:
-        """Assign to an attribute; an object that was there before gets plain numbers."""
-        if not isinstance(owner, type | LazyArray | dpnp.ndarray | types.ModuleType):
-            self.class_member(type(owner), "__setattr__", type(owner).__setattr__)
-        found = next((vars(base)[name] for base in type(owner).__mro__ if name in vars(base)), None)
-        if hasattr(type(found), "__set__") and not isinstance(found, types.MemberDescriptorType) \
-                and not isinstance(owner, LazyArray):
-            self.effect(f"{type(owner).__name__}.{name}", "how it is assigned is not followed")
-        settled = self.deeply(value) if isinstance(owner, LazyArray | dpnp.ndarray) else self._settled(value, owner)
-        super().set_attribute(settled, owner, name)
+        return super().changing(owner)
 
     def set_item(self, value: Any, owner: Any, key: Any) -> None:
         """Assign to an element; a container that was there before gets plain numbers."""
@@ -280,9 +200,6 @@ class Observer(ComparisonWatcher):
         if type(key) is slice:  # the elements of the value are taken out
             self.take_in(value)
         super().set_item(self._settled(value, owner), owner, self.deeply(key))
-
-    def _settled(self, value: Any, owner: Any) -> Any:
-        return self.trace.tape.fix(value) if id(owner) in self._known else value
 
     # --- calling -----------------------------------------------------------------------------------------------------
 
@@ -362,14 +279,20 @@ class Observer(ComparisonWatcher):
             return super().constructor(kind)
         if kind in NUMPY_KINDS:
             return functools.partial(self._computed, kind)
-        if issubclass(kind, BaseException | np.generic):
-            return lambda *arguments, **keywords: kind(*map(self.deeply, arguments), **keywords)
-        made = super().constructor(kind)
         if hasattr(kind, "__del__"):
             self.effect(kind.__name__, "what is done when an object of it goes is not followed")
-        if made is not kind:
-            self.class_member(kind, "__init__", makers(kind)[1])
-        elif not self._only_fills(kind):
+        return super().constructor(kind)
+
+    def _made(self, kind: type, initialize: Any, /, *arguments: Any, **keywords: Any) -> Any:
+        self.class_member(kind, "__init__", initialize)
+        return super()._made(kind, initialize, *arguments, **keywords)
+
+    def maker(self, kind: Any) -> Any:
+        """Return what makes an object of a class whose ``__init__`` is not followed."""
+        made = super().maker(kind)
+        if issubclass(kind, BaseException | np.generic):
+            return lambda *arguments, **keywords: made(*map(self.deeply, arguments), **keywords)
+        if not self._only_fills(kind):
             self.effect(kind.__name__, "how an object of the class is made is not followed")
         return made
 
@@ -492,7 +415,7 @@ class Observer(ComparisonWatcher):
                 path = self.guards.child(self.guards.constant(kind), "subclass", base)
                 if path.guard is None:
                     self.guards.require(path, "subclass", (base, issubclass(kind, base)))
-        return function(plain(value), *kinds)
+        return self.doing(function, kinds)(plain(value), *kinds)
 
     def _settled_argument(self, value: Any, owner: Any) -> Any:
         """Return an argument of a method written in C, which takes the value of an integer as it is."""
@@ -531,15 +454,6 @@ class Observer(ComparisonWatcher):
             yield self.trace.tape.fix(value) if kind in SILENT or (meet_others and kind in TRACED) else value
             meet_others = meet_others or kind not in _WRITES_DOWN
 
-    def _getattr(self, owner: Any, name: str, *default: Any) -> Any:
-        if default and not is_plain(owner) and not hasattr(owner, name):
-            known = self._known.get(id(owner))
-            of = self.guards.constant(owner if isinstance(owner, type | types.ModuleType) else type(owner))
-            missing = self.guards.child(of if known is None else known[1], "without", name)
-            if missing.guard is None:
-                self.guards.require(missing, "missing", name)
-        return super()._getattr(owner, name, *default)
-
     def _id(self, value: Any) -> int:
         self.effect("id", "it may be another one at each call")
         return super()._id(value)
@@ -576,14 +490,10 @@ _OF_ELEMENTS = frozenset(
 _OF_CLASSES = frozenset((callable, isinstance, issubclass))
 #: What a float that may change is added to so that the sum is written down.
 _WRITES_DOWN = frozenset((bool, int, float, TracedFloat, TracedInteger, LazyArray, dpnp.ndarray))
-_CONJUGATE = operator.methodcaller("conjugate")
-#: Attributes of NumPy's numbers that depend on the type only.
-_OF_TYPES = frozenset(("dtype", "itemsize", "nbytes", "ndim", "shape", "size"))
 #: Types that take all elements at once when they are called.
 _AT_ONCE = (list, tuple, dict)
 #: Types that go through the elements of what they are given; the first argument of some is a function.
 _SPREADING = (*_AT_ONCE, zip, enumerate, map, filter)
-_COMMON = ("__class__", "__name__", "__qualname__", "__doc__")
 
 
 def _full_name(function: Any) -> str:

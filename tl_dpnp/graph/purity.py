@@ -22,7 +22,7 @@ import dpnp
 
 __all__ = [
     "CHANGING_METHODS", "OF_FRAMES", "PURE_TYPES", "dpnp_name", "is_pure_function", "is_user_class", "is_user_code",
-    "trusted",
+    "is_user_module", "trusted",
 ]
 
 #: Packages whose attributes are taken to stay what they are.
@@ -73,7 +73,12 @@ def is_pure_function(function: Any) -> bool:
 
 def is_user_code(function: types.FunctionType) -> bool:
     """Return whether a function is part of the user's program, and followed."""
-    package = (function.__globals__.get("__name__") or "").partition(".")[0]
+    return is_user_module(function.__globals__)
+
+
+def is_user_module(variables: dict[str, Any]) -> bool:
+    """Return whether a module with such variables is part of the user's program."""
+    package = (variables.get("__name__") or "").partition(".")[0]
     return package not in _TRUSTED and (package not in sys.stdlib_module_names or package in ("__main__", "test"))
 
 

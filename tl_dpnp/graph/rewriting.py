@@ -11,13 +11,14 @@ from __future__ import annotations
 import ast
 import copy
 import types
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.graph.bound_names import BoundNames
 from tl_dpnp.graph.source import Definition, compiled, definition_of
 
-__all__ = ["HOOKS", "NAME", "Rewritten", "hook_cells", "obstacle", "rewritten"]
+__all__ = ["HOOKS", "NAME", "Rewritten", "hook_cells", "is_rewritten", "obstacle", "rewritten"]
 
 #: The free variables of rewritten code that have the hooks.
 HOOKS, NAME = "__tl_dpnp_hooks__", "__tl_dpnp_name__"
@@ -43,6 +44,7 @@ _ARGUMENTS = {
     "item_place": "a container, and the key of its element that is changed by an operator",
     "change": "such a place, the name of the operator, and its operand",
     "target": "an object of which an attribute or element is assigned in another way or deleted",
+    "context": "the object of a `with` statement",
     "slice": "the bounds of a slice",
 }
 _OPERATORS = {
@@ -108,7 +110,13 @@ def hook_cells(function: types.FunctionType) -> list[types.CellType]:
     return [cell for name, cell in zip(names, function.__closure__ or (), strict=True) if name in (HOOKS, NAME)]
 
 
+def is_rewritten(code: types.CodeType) -> bool:
+    """Return whether code is rewritten, or a part of such code: it has hooks for all that it does."""
+    return code in _with_hooks
+
+
 _rewritten: dict[types.CodeType, Rewritten | None] = {}
+_with_hooks: set[types.CodeType] = set()
 
 
 #: Functions that see the variables of the function that calls them, hooks among them.
@@ -122,7 +130,17 @@ def _rewrite(definition: Definition, code: types.CodeType) -> Rewritten | None:
     if _SEES_LOCALS & set(code.co_names):
         return None
     result = compiled(definition, code, node, (HOOKS, NAME))
-    return None if result is None else Rewritten(result, tuple(dict.fromkeys(rewriter.effects)))
+    if result is None:
+        return None
+    _with_hooks.update(_all_of(result))
+    return Rewritten(result, tuple(dict.fromkeys(rewriter.effects)))
+
+
+def _all_of(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _all_of(constant)
 
 
 class _Rewriter(ast.NodeTransformer):
@@ -325,6 +343,13 @@ class _Rewriter(ast.NodeTransformer):
 
     visit_If = visit_While = visit_Assert = _condition
 
+    def visit_With(self, node: ast.With) -> ast.AST:
+        """Hook what is entered."""
+        self.generic_visit(node)
+        for item in node.items:
+            item.context_expr = self.hook("context", item.context_expr)
+        return node
+
     def visit_For(self, node: ast.For) -> ast.AST:
         """Hook what is iterated over."""
         self.generic_visit(node)
@@ -387,7 +412,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Match(self, node: Any) -> Any:
         """Leave patterns as they are."""
         self._with_effect(node)
-        node.subject = self.visit(node.subject)
+        node.subject = self.hook("operand", self.visit(node.subject))
         for case in node.cases:
             case.guard = case.guard and self.visit(case.guard)
             case.body = [self.visit(part) for part in case.body]
