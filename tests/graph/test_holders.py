@@ -6,6 +6,7 @@ import collections
 import contextlib
 import gc
 import sys
+import weakref
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
@@ -151,6 +152,77 @@ def test_containers_of_the_function_itself_are_no_results(function: Any) -> None
     explanation = fused.explain(A)
     assert explanation.launches == 1
     assert explanation.kernels[0].bytes == 2 * A.nbytes
+
+
+def _logging(x: Any, log: list[int]) -> Any:
+    log.append(1)
+    return x @ x
+
+
+@pytest.mark.parametrize("function", [_logging, lambda x, log: x @ x, lambda x, log: (log, x[0])])
+def test_arguments_are_let_go_after_a_trace(function: Any) -> None:
+    """Nor does a cycle of the trace and its hooks keep them."""
+    f = tl_dpnp.fuse(function)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(3):
+            x = A + 1
+            memory, seen = x.get_array(), weakref.ref(x)
+            before = sys.getrefcount(memory)
+            f(x, [])
+            assert sys.getrefcount(memory) == before
+            del x
+            assert seen() is None
+    finally:
+        gc.enable()
+
+
+def test_weak_references_are_to_the_arrays_of_the_caller() -> None:
+    gone: list[str] = []
+    seen: list[Any] = []
+    table: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
+
+    @tl_dpnp.fuse
+    def f(x: Any) -> Any:
+        y = x @ x
+        seen[:] = weakref.ref(x), weakref.ref(y)
+        table["x"] = x
+        weakref.finalize(x, gone.append, "x")
+        return y, seen[0]() is x, table["x"] is x
+
+    for number in range(2):
+        x = A + number
+        y, *same = f(x)
+        assert same == [True, True]
+        assert seen[0]() is x
+        assert seen[1]() is y
+        assert table["x"] is x
+        assert gone == ["x"] * number
+        del x
+        assert gone == ["x"] * (number + 1)
+
+
+class _Problem(Exception):
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.parts = parts
+
+
+@pytest.mark.parametrize("kind", [ValueError, _Problem])
+def test_errors_have_the_arrays_of_the_caller(kind: Any) -> None:
+    @tl_dpnp.fuse
+    def f(x: Any, kind: Any) -> Any:
+        x[0] = 2
+        raise kind("text", x, [x @ x, (x,)])
+
+    x = A + 1
+    for _ in range(3):
+        with pytest.raises(kind) as caught:
+            f(x, kind)
+        text, one, (product, (other,)) = caught.value.args
+        assert (text, one is x, other is x, type(product)) == ("text", True, True, dpnp.ndarray)
+        assert kind is ValueError or caught.value.parts[1] is x
 
 
 def test_arguments_are_let_go_after_an_error() -> None:

@@ -473,3 +473,20 @@ def test_the_same_array_in_several_places():
         product, last = f(*arguments)
         compare("product", product, arguments[0] @ arguments[1])
         assert last is arguments[2]
+
+
+def test_whether_two_arrays_are_the_same_object():
+    state = SimpleNamespace(one=A, other=B, items=[A, C])
+
+    def function(x):
+        return x * 2, x is state.one, state.one is not state.other, state.items[0] is state.items[1]
+
+    f = fuse(function)
+    changes = [
+        {}, {"one": C}, {"other": C}, {"items": [C, C]}, {"items": [C, A]}, {"one": B}, {"other": A}, {}, {"one": C},
+    ]
+    for number, change in enumerate(changes):
+        vars(state).update(change)
+        for x in (C, A, C):
+            compare(f"{number}", f(x), function(x))
+    assert f.stats.plan_hits > len(changes)

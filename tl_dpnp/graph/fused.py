@@ -455,13 +455,13 @@ def _finish(trace: Trace, observer: Observer | None, has_plan: bool) -> None:
     if observer is None:
         trace.known.forget_unheld()
     trace.finish()
-    if has_plan:
-        trace.registers = []
-    else:
+    if not has_plan:
         if observer is not None:
             observer.forget()
         release(trace, changed)
     trace.let_go()
+    trace.registers = []  # hooks refer to their trace and it to them: what it holds would stay for the collector
+    trace.known.forget()
 
 
 def _unpickled(

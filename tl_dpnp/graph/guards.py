@@ -73,6 +73,7 @@ _GUARDS = {
     "array": "if type({v}) is not array_type: return False\n    u = usm_array_of({v})\n"
              "    if array_facts(u) != {e}: return False\n    arrays.append(u); originals.append({v})",
     "same": "if {v} is not originals[{e}]: return False",
+    "other": "if {v} is originals[{e}]: return False",
     "alias": "if {v} is not {e}: return False",
     "missing": "if hasattr({v}, {e}): return False",
     "subclass": "if issubclass({v}, {e}[0]) is not {e}[1]: return False",

@@ -57,6 +57,7 @@ _MOST_COPIES = 256
 _HOLDS_NOTHING = frozenset((LazyArray, dpnp.ndarray, np.ndarray, bool, int, float, complex, str, bytes, type(None)))
 #: Owners of methods in C that know nothing of arrays but their operators.
 _OF_DATA = (list, dict, tuple, set, str, bytes, int, float, complex)
+_OF_REFERENCES = ("weakref", "_weakref")
 #: Methods that compare the elements of a list.
 _COMPARING = ("sort", "remove")
 #: Types of whose objects Python finds all attributes by itself.
@@ -293,6 +294,8 @@ class Interceptor(Apart):
             kind is types.BuiltinFunctionType and type(function.__self__) is types.ModuleType)
 
     def _resolved(self, function: Any, kind: type) -> Any:
+        if getattr(function, "__module__", None) in _OF_REFERENCES:
+            return functools.partial(self._referring, self.foreign(function))
         if kind is types.FunctionType and self.is_own(function):
             return function
         if kind is types.FunctionType:
@@ -461,6 +464,10 @@ class Interceptor(Apart):
 
     def _setattr(self, owner: Any, name: str, value: Any) -> None:
         self.set_attribute(value, owner, name)
+
+    def _referring(self, function: Any, /, *arguments: Any, **keywords: Any) -> Any:
+        """Call a function of weak references, which are to the caller's own arrays and not to what stands for them."""
+        return function(*map(self._real, arguments), **{name: self._real(value) for name, value in keywords.items()})
 
     def barrier(self, function: Any) -> Any:
         """Return a function that has to be called by the user's code itself; all is in memory before."""

@@ -145,6 +145,7 @@ class Observer(AttributeWatcher):
         if name in ("is_", "is_not"):
             for value in (one, other):
                 self._identified(value)
+            self.distinguish(self._itself(one), self._itself(other))
             if is_number(one) and is_number(other) and bool not in (type(one), type(other)):
                 self.effect("is", "which object a number is may differ at each call", "compare numbers with ==")
             return super().binary(name, one, other)

@@ -55,6 +55,7 @@ class Reader:
         self.effects: dict[Break, None] = {}
         self._known: dict[int, tuple[Any, Path]] = {}
         self._places: dict[int, int] = {}
+        self._paths: dict[int, Path] = {}  # to the arrays that guards find
         self._waiting: dict[int, tuple[Any, Path]] = {}
         self._traced: dict[Any, Any] = {}
         self._within: set[int] = set()  # containers that the one now looked at is in
@@ -215,11 +216,24 @@ class Reader:
         if place is not None:
             self.guards.require(path, "same", place)
             return self.trace.argument(value)
-        self._places[id(value)] = self._originals + len(self.inputs)
+        self._places[id(value)], self._paths[id(value)] = self._originals + len(self.inputs), path
         self.inputs.append(len(self.trace.registers))
         self.found.append(value)
         self.guards.require(path, "array", array_facts(usm_array_of(value)))
         return self.trace.argument(value)
+
+    def distinguish(self, one: Any, other: Any) -> None:
+        """Guard that two arrays are not the same object; where they are, another guard or the key of the call says so.
+        """
+        if one is other:
+            return
+        for array, another in ((one, other), (other, one)):
+            path, place = self._paths.get(id(array)), self.place_of(another)
+            if path is not None and place is not None:
+                apart = self.guards.child(path, "identity", place)
+                if apart.guard is None:
+                    self.guards.require(apart, "other", place)
+                return
 
     def captured(self, array: Any) -> Any:
         """Return the lazy array for one that was met in some other way than by a path."""

@@ -144,6 +144,8 @@ def _replace(holder: Any, real: dict[int, Any]) -> None:
         partial: Any = holder
         partial.__setstate__(tuple(real.get(id(part), part) for part in state))
     else:
+        if isinstance(holder, BaseException) and id(holder.args) in real:
+            holder.args = real[id(holder.args)]
         _replace_attributes(holder, real)
 
 
