@@ -168,3 +168,14 @@ def test_what_frozen_objects_are_given():
             assert (type(frozen[-1][1][0]), frozen[-1][1][0]) == (float, k)
     finally:
         gc.unfreeze()
+
+
+class Name(str):
+    """A text of a class of its own."""
+
+
+def test_names_of_attributes_of_a_class_of_their_own():
+    values = SimpleNamespace(one=2.0, other=3.0)
+    f = tl_dpnp.fuse(lambda x, name: x * getattr(values, name))
+    for name in ("one", "other", "one"):
+        compare(name, f(A, Name(name)), A * getattr(values, name))

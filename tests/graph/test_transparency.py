@@ -443,6 +443,34 @@ def names_of_functions(fuse):
                 yield str(error)
 
 
+def attributes_of_arrays(fuse):
+    """What the user's code has put on arrays, the caller's own and new ones, as gradients are."""
+    def backward(x):
+        y = x * 2
+        y.source, x.grad = x, y
+        y.name, x.name = "y", "x"
+        del x.name
+        x.count = getattr(x, "count", 0)
+        x.count += 1
+        return y
+
+    def scaled(x, w):
+        return x * getattr(x, "scale", 2), w * (getattr(state.w, "scale", 3) if hasattr(w, "scale") else 4)
+
+    backward, scaled = fuse(backward), fuse(scaled)
+    x, w = _array(2), _array(3)
+    state = SimpleNamespace(w=_array(5))
+    for number in range(2):
+        y = backward(x)
+        yield y, y.source is x, x.grad is y, y.name, hasattr(x, "name"), x.count
+        for changed in (x, w, state.w):
+            yield scaled(x, w)
+            changed.scale = 7 + number
+        yield scaled(x, w)
+        del x.scale
+        yield scaled(x, w)
+
+
 PROGRAMS = [value for value in list(globals().values())
             if getattr(value, "__module__", "") == __name__ and getattr(value, "__code__", None)
             and value.__code__.co_varnames[:1] == ("fuse",)]

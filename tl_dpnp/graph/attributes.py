@@ -41,6 +41,10 @@ class AttributeWatcher(ComparisonWatcher):
             return functools.partial(self.trace.tape.derived, _CONJUGATE, (owner,))
         if kind in TRACED:
             owner = plain(owner) if name in _OF_TYPES else self.trace.tape.fix(owner)
+        if kind is LazyArray and not hasattr(LazyArray, name):
+            value = super().attribute(owner, name)
+            self.effect(f"{name} of an array", "how the attribute is found is not followed")
+            return value
         if is_plain(owner) or kind in CONTAINERS or (kind is types.ModuleType and trusted(owner)):
             return super().attribute(owner, name)
         if kind is types.ModuleType or isinstance(owner, type):
@@ -98,6 +102,8 @@ class AttributeWatcher(ComparisonWatcher):
         return self.read(value, self.guards.child(self.guards.constant(kind), "attribute", name))
 
     def _getattr(self, owner: Any, name: str, *default: Any) -> Any:
+        if type(name) is not str:
+            self.effect(f"a {type(name).__name__}", "it is the name of an attribute, and may be another one")
         try:
             return self.attribute(owner, name)
         except AttributeError:
@@ -108,6 +114,11 @@ class AttributeWatcher(ComparisonWatcher):
 
     def _missing(self, owner: Any, name: str) -> None:
         """Guard that an object has no such attribute; what the getter of a property reads is guarded already."""
+        place = self.place_of(self._itself(owner)) if isinstance(owner, dpnp.ndarray) else None
+        if place is not None:
+            bare = self.guards.child(self.guards.constant(dpnp.ndarray), "without", (place, name))
+            if bare.guard is None:
+                self.guards.require(bare, "bare", (place, name))
         if is_plain(owner) or found_in(type(owner), name) is not None:
             return
         known = self._known.get(id(owner))
@@ -120,12 +131,22 @@ class AttributeWatcher(ComparisonWatcher):
         """Assign to an attribute; an object that was there before gets plain numbers."""
         if not isinstance(owner, type | LazyArray | dpnp.ndarray | types.ModuleType):
             self.class_member(type(owner), "__setattr__", type(owner).__setattr__)
+        self._of_an_array(owner, name)
         found = found_in(type(owner), name)
         if hasattr(type(found), "__set__") and not isinstance(found, types.MemberDescriptorType) \
                 and not isinstance(owner, LazyArray):
             self.effect(f"{type(owner).__name__}.{name}", "how it is assigned is not followed")
         settled = self.deeply(value) if isinstance(owner, LazyArray | dpnp.ndarray) else self._settled(value, owner)
         super().set_attribute(settled, owner, name)
+
+    def target(self, owner: Any, name: str | None = None) -> Any:
+        """Return what stands for an object of which Python changes an attribute or element by itself."""
+        self._of_an_array(owner, name)
+        return super().target(owner, name)
+
+    def _of_an_array(self, owner: Any, name: str | None) -> None:
+        if isinstance(owner, dpnp.ndarray) and name is not None and not hasattr(LazyArray, name):
+            self.effect(f"{name} of an array", "how it is assigned is not followed")
 
     def _settled(self, value: Any, owner: Any) -> Any:
         return self.trace.tape.fix(value) if id(owner) in self._known else value

@@ -76,6 +76,7 @@ _GUARDS = {
     "other": "if {v} is originals[{e}]: return False",
     "alias": "if {v} is not {e}: return False",
     "missing": "if hasattr({v}, {e}): return False",
+    "bare": "if hasattr(originals[{e}[0]], {e}[1]): return False",
     "subclass": "if issubclass({v}, {e}[0]) is not {e}[1]: return False",
     "lacks": "if {e} in {v}: return False",
 }

@@ -61,7 +61,7 @@ _OF_REFERENCES = ("weakref", "_weakref")
 #: Methods that compare the elements of a list.
 _COMPARING = ("sort", "remove")
 #: Types of whose objects Python finds all attributes by itself.
-_OF_PYTHON = frozenset((LazyArray, types.ModuleType, str, list, dict, tuple, int, float, type(None), *TRACED))
+_OF_PYTHON = frozenset((types.ModuleType, str, list, dict, tuple, int, float, type(None), *TRACED))
 
 #: The types that stand-ins have for the user.
 _STANDS_FOR: dict[type, type] = {
@@ -113,14 +113,20 @@ class Interceptor(Apart):
         """Return what stands for an attribute."""
         if type(owner) is dpnp.ndarray:
             owner = self.trace.capture(owner)
-        if type(owner) in _OF_PYTHON:
-            value = dpnp.ndarray if name == "__class__" and type(owner) is LazyArray else getattr(owner, name)
+        if type(owner) is LazyArray:
+            value = dpnp.ndarray if name == "__class__" else getattr(self.bearing(owner, name), name)
+        elif type(owner) in _OF_PYTHON:
+            value = getattr(owner, name)
         else:
             found = found_in(owner if isinstance(owner, type) else type(owner), name)
             if is_followed_property(type(owner), found) and not isinstance(owner, type):
                 return self.call(found.fget)(owner)
             value = self.value_of(owner, name, found)
         return self.trace.capture(value) if type(value) is dpnp.ndarray else value
+
+    def bearing(self, owner: Any, name: str) -> Any:
+        """Return what has an attribute: those of arrays that dpnp knows nothing of belong to the caller's own."""
+        return self.trace.known.original(owner) if type(owner) is LazyArray and not hasattr(LazyArray, name) else owner
 
     def method(self, owner: Any, name: str) -> Any:
         """Return what is called for an attribute."""
@@ -215,10 +221,11 @@ class Interceptor(Apart):
 
     # --- what it changes ---------------------------------------------------------------------------------------------
 
-    def target(self, owner: Any) -> Any:
+    def target(self, owner: Any, name: str | None = None) -> Any:
         """Return what stands for an object of which Python changes an attribute or element by itself."""
         self.expect(owner)
-        return self.changing(owner)
+        owner = self.changing(owner)
+        return owner if name is None else self.bearing(owner, name)
 
     def changing(self, owner: Any) -> Any:
         """Return what stands for an object that is changed."""
@@ -242,7 +249,7 @@ class Interceptor(Apart):
         """Assign to an attribute."""
         self._changes(owner, (value,))
         value = self.trace.known.original(value) if type(value) is LazyArray else value
-        self.assign_attribute(self.changing(owner), name, value)
+        self.assign_attribute(self.bearing(self.changing(owner), name), name, value)
 
     def set_item(self, value: Any, owner: Any, key: Any) -> None:
         """Assign to an element."""

@@ -58,7 +58,7 @@ class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
 
     def settle(self, usm: Any) -> None:
         """Become a plain `dpnp.ndarray` of a `usm_ndarray`."""
-        become_plain(self, usm)
+        become_plain(self, usm, _Known.__slots__)
 
     @property
     def _array_obj(self) -> Any:

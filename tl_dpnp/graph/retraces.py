@@ -250,6 +250,8 @@ def changed_guard(path: Path, names: ParameterNames, arguments: Sequence[Any], k
             return Change(what, path_name(expected, names), "another object")
         case "same":
             return Change(what, "one of the arrays of the call", "another array")
+        case "bare":
+            return Change(f"{expected[1]} of an array", "not there", "there")
         case "other":
             return Change(what, "an array of its own", "one of the arrays of the call")
     before = {"scalar": "a number", "array": "an array"}.get(kind, "")

@@ -43,7 +43,7 @@ _ARGUMENTS = {
     "attribute_place": "an object, and the name of its attribute that is changed by an operator",
     "item_place": "a container, and the key of its element that is changed by an operator",
     "change": "such a place, the name of the operator, and its operand",
-    "target": "an object of which an attribute or element is assigned in another way or deleted",
+    "target": "what has an attribute, whose name comes next, or an element that is assigned in another way or deleted",
     "context": "the object of a `with` statement",
     "slice": "the bounds of a slice",
 }
@@ -249,7 +249,7 @@ class _Rewriter(ast.NodeTransformer):
         value = self.visit(node.value)
         if isinstance(node.ctx, ast.Load):
             return ast.copy_location(self.hook("attribute", value, ast.Constant(self.mangled(node.attr))), node)
-        node.value = self.hook("target", value)
+        node.value = self.hook("target", value, ast.Constant(self.mangled(node.attr)))
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:

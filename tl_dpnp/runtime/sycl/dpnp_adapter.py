@@ -9,7 +9,7 @@ the only one: arrays have no other attributes, and there are no weak references 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
@@ -68,10 +68,11 @@ def content_slot(kind: type) -> Any:
     return vars(kind).get(ARRAY_ATTRIBUTE)
 
 
-def become_plain(array: Any, content: Any) -> None:
-    """Turn an array of a subclass without slots into a `dpnp.ndarray` itself, which holds a `usm_ndarray`."""
+def become_plain(array: Any, content: Any, names: Iterable[str]) -> None:
+    """Turn an array of a subclass without slots into a `dpnp.ndarray` itself, which holds a `usm_ndarray` and has no
+    attributes of some names."""
     dpnp = sys.modules["dpnp"]
-    if hasattr(array, "__dict__"):
-        array.__dict__.clear()
+    for name in names if hasattr(array, "__dict__") else ():
+        array.__dict__.pop(name, None)
     array.__class__ = dpnp.ndarray
     array._array_obj = content
