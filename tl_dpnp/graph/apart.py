@@ -12,7 +12,7 @@ import functools
 import gc
 import operator
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import dpnp
@@ -38,6 +38,7 @@ _GENERATED = "<string>"
 #: Types whose elements Python finds by itself.
 _WITH_ITEMS = frozenset((LazyArray, list, tuple, dict))
 _HOLDERS = (list, tuple, set, frozenset, dict, collections.deque)
+_CONTAINERS = _QUIET.union(_HOLDERS)
 #: How deep containers are looked into; those in themselves have no end.
 _DEPTH = 8
 #: What asks nothing of the elements of containers, but takes them at most.
@@ -45,9 +46,19 @@ _OF_CONTAINERS = frozenset((
     list, tuple, reversed, len, bool, callable, operator.add, operator.mul, operator.iadd, operator.imul,
     operator.concat,
 ))
-#: Special methods that run where a class is called or made, and where objects are copied.
-_OF_CLASSES = frozenset(
-    "__init__ __new__ __call__ __init_subclass__ __class_getitem__ __set_name__ __subclasshook__ __del__".split())
+_OPERATORS = "add sub mul truediv floordiv mod divmod pow matmul and or xor lshift rshift".split()
+#: Special methods that Python runs by itself, but for those that make objects and let them go.
+_SPECIAL = frozenset((
+    *(f"__{how}{name}__" for name in _OPERATORS for how in ("", "r", "i")),
+    *(f"__{name}__" for name in (
+        "lt le eq ne gt ge hash bool len length_hint getitem setitem delitem missing iter next reversed contains neg "
+        "pos abs invert int float complex index round trunc floor ceil str repr bytes format fspath enter exit getattr "
+        "getattribute setattr delattr dir instancecheck subclasscheck get set delete copy deepcopy reduce reduce_ex "
+        "getstate setstate array array_function array_ufunc array_interface dlpack sycl_usm_array_interface").split()),
+))
+#: What Python does for attributes where classes say nothing else.
+_LOOKUP: Any = object.__getattribute__
+_ASSIGN: Any = object.__setattr__
 _COPIED = frozenset("__copy__ __deepcopy__ __reduce__ __reduce_ex__ __getstate__ __setstate__".split())
 #: What Python has in classes for methods written in C.
 _OF_C = (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType,
@@ -70,9 +81,12 @@ class Apart:
         """Do something of Python's with some values."""
         return self.doing(function, (*values, *keywords.values()))(*values, **keywords)
 
-    def doing(self, function: Callable[..., Any], values: Iterable[Any]) -> Callable[..., Any]:
+    def doing(self, function: Callable[..., Any], values: Sequence[Any]) -> Callable[..., Any]:
         """Return something of Python's, done apart if it may run code of the user when it is given some values."""
-        depth = 0 if function in _OF_CONTAINERS else _DEPTH
+        is_of_containers = function in _OF_CONTAINERS
+        if (_CONTAINERS if is_of_containers else _QUIET).issuperset(map(type, values)):
+            return function
+        depth = 0 if is_of_containers else _DEPTH
         if all(self.is_quiet(value, depth) for value in values):
             return function
         return functools.partial(self.done_apart, function)
@@ -99,7 +113,7 @@ class Apart:
     def expect(self, value: Any, within: bool = False) -> None:
         """Have all in memory if what Python does next with a value, or with the elements in it, may run code of the
         user."""
-        if not self.is_quiet(value, _DEPTH if within else 0):
+        if type(value) not in _QUIET and not self.is_quiet(value, _DEPTH if within else 0):
             self.trace.compute_all()
 
     def is_quiet(self, value: Any, depth: int = _DEPTH) -> bool:
@@ -112,7 +126,7 @@ class Apart:
             return self._is_followed(value)
         if kind is slice:
             return all(map(self.is_quiet, (value.start, value.stop, value.step)))
-        if _has_special_methods(kind):
+        if kind not in _CONTAINERS and _has_special_methods(kind):
             return False
         if not isinstance(value, _HOLDERS):
             return True
@@ -138,10 +152,10 @@ class Apart:
 
     def each_apart(self, values: Any) -> Any:
         """Return what is iterated over, each of whose steps is done apart if it may run code that is not followed."""
-        if isinstance(values, types.GeneratorType):
-            return values if self._is_followed(values) else self._steps(values)
         kind = type(values)
-        if kind in _QUIET or not (is_user_class(kind) and _has_special_methods(kind)):
+        if kind is types.GeneratorType:
+            return values if self._is_followed(values) else self._steps(values)
+        if kind in _QUIET or kind in _WITH_ITEMS or not _has_special_methods(kind):
             return values
         with self.trace.outside():
             return self._steps(iter(values))
@@ -166,17 +180,20 @@ class Apart:
 
     def value_of(self, owner: Any, name: str, found: Any) -> Any:
         """Return an attribute of an object, of which its class, or the object that is a class, has `found`."""
-        if is_found_by_python(type(owner), found) and not (
-                found is None and hasattr(type(owner), "__getattr__") and name not in getattr(owner, "__dict__", ())):
+        kind = type(owner)
+        if found is None and hasattr(kind, "__getattr__") and name not in getattr(owner, "__dict__", ()):
+            return self.done_apart(getattr, owner, name)
+        if kind.__getattribute__ is _LOOKUP and (found is None or type(found) is types.FunctionType):  # as most are
             return getattr(owner, name)
-        return self.done_apart(getattr, owner, name)
+        return getattr(owner, name) if is_found_by_python(kind, found) else self.done_apart(getattr, owner, name)
 
     def assign_attribute(self, owner: Any, name: str, value: Any) -> None:
         """Assign to an attribute."""
         kind = type(owner)
-        found = found_in(kind, name)
-        if kind is LazyArray or not (_is_of_user(kind.__setattr__) or _is_of_user(found_in(type(found), "__set__"))
-                                     or _is_of_user(getattr(found, "fset", None))):
+        found = None if kind is LazyArray else found_in(kind, name)
+        is_plain = found is None or not (
+            _is_of_user(found_in(type(found), "__set__")) or _is_of_user(getattr(found, "fset", None)))
+        if is_plain and (kind.__setattr__ is _ASSIGN or not _is_of_user(kind.__setattr__)):
             setattr(owner, name, value)
         else:
             self.done_apart(setattr, owner, name, value)
@@ -216,10 +233,11 @@ class _Context:
 
 
 def _has_special_methods(kind: type) -> bool:
-    """Return whether a class has special methods of the user's, but for those that make objects."""
+    """Return whether a class has special methods of the user's."""
     return any(
-        name.startswith("__") and name.endswith("__") and name not in _OF_CLASSES and _is_of_user(member)
-        for base in kind.__mro__ if is_user_class(base) for name, member in vars(base).items()
+        not _SPECIAL.isdisjoint(base.__dict__) and is_user_class(base)
+        and any(_is_of_user(base.__dict__[name]) for name in _SPECIAL.intersection(base.__dict__))
+        for base in kind.__mro__ if base is not object
     )
 
 
@@ -242,14 +260,16 @@ def is_made_by_user(kind: Any) -> bool:
 def found_in(kind: type, name: str) -> Any:
     """Return what a class has by a name, None if it has nothing: no descriptor is asked."""
     for base in kind.__mro__:
-        if name in vars(base):
-            return vars(base)[name]
+        members = base.__dict__
+        if name in members:
+            return members[name]
     return None
 
 
 def is_found_by_python(kind: type, found: Any) -> bool:
     """Return whether no code of the user looks up an attribute of objects of a class that has `found` by its name."""
-    return not _is_of_user(kind.__getattribute__) and (
+    lookup = kind.__getattribute__
+    return (lookup is _LOOKUP or not _is_of_user(lookup)) and (
         found is None or isinstance(found, _FOUND) or not (
             _is_of_user(found_in(type(found), "__get__"))
             or any(_is_of_user(getattr(found, name, None)) for name in ("fget", "func"))))

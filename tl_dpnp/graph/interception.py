@@ -119,7 +119,7 @@ class Interceptor(Apart):
             value = getattr(owner, name)
         else:
             found = found_in(owner if isinstance(owner, type) else type(owner), name)
-            if is_followed_property(type(owner), found) and not isinstance(owner, type):
+            if type(found) is property and is_followed_property(type(owner), found) and not isinstance(owner, type):
                 return self.call(found.fget)(owner)
             value = self.value_of(owner, name, found)
         return self.trace.capture(value) if type(value) is dpnp.ndarray else value
@@ -196,7 +196,7 @@ class Interceptor(Apart):
             one = self.trace.capture(one)
         if type(other) is dpnp.ndarray:
             other = self.trace.capture(other)
-        return self.apart(OPERATORS[name], one, other)
+        return self.doing(OPERATORS[name], (one, other))(one, other)
 
     def _itself(self, value: Any) -> Any:
         """Return the object whose identity a value has."""
