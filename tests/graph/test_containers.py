@@ -365,6 +365,19 @@ ARRAY_PROGRAMS = {
     "map": lambda a: sum(map(lambda x: x @ a, S.X)),
     "add": lambda a: operator.add(S.X[0], a),
     "is": lambda a: a @ a * (2 if S.X[0] is operator.getitem(S.X, 0) else 3),
+    "in": lambda a: a @ a * (2 if S.X[0] in S.X else 3),
+    "in, of another": lambda a: a @ a * (2 if S.Y[0] in S.X else 3),
+    "not in": lambda a: a @ a * (2 if S.X[1] not in (S.X[1], 5) else 3),
+    "index": lambda a: a @ a * S.X.index(S.Y[0]),
+    "index in a new list": lambda a: a @ a * [S.Y[0], a].index(S.X[0]),
+    "count": lambda a: a @ a * (S.X[:1] * 2).count(S.Y[0]),
+    "equal": lambda a: a @ a * (2 if S.X[:1] == S.Y else 3),
+    "equal dicts": lambda a: a @ a * (2 if {"a": S.X[0]} == {"a": S.Y[0]} else 3),
+    "values": lambda a: a @ a * (2 if S.X[0] in {"a": S.Y[0]}.values() else 3),
+    "items": lambda a: a @ a * (2 if ("a", S.X[0]) in dict(a=S.Y[0]).items() else 3),  # noqa: C408
+    "contains": lambda a: a @ a * (2 if operator.contains(S.Y, S.X[0]) else operator.indexOf(S.X, S.Y[0])),
+    "default": lambda a: a @ a * (2 if {}.get("a", S.X) is S.X and max([], default=S.X) is S.X else 3),
+    "appended to a default": lambda a: {}.get("a", S.Z).append(a) or a @ a * len(S.Z),
 }
 
 
@@ -373,10 +386,25 @@ def test_arrays_in_lists(program):
     def change():
         S.X[0] = S.X[0] * 2
 
-    same_as_plain(
-        ARRAY_PROGRAMS[program],
-        lambda: {"X": [dpnp.full((3, 4, 4), value, dtype="float32") for value in (1, 2, 3)]}, change,
-    )
+    def make():
+        arrays = [dpnp.full((3, 4, 4), value, dtype="float32") for value in (1, 2, 3)]
+        return {"X": arrays, "Y": arrays[:1], "Z": arrays[1:]}
+
+    same_as_plain(ARRAY_PROGRAMS[program], make, change)
+
+
+def test_arrays_are_compared_as_the_function_left_them():
+    def program(a):
+        written = S.X[0]
+        written += a
+        return S.X[0] in [S.X[1], S.X[0]], [S.X[0]] == [S.X[2]], [written] < [S.X[1]], a @ a
+
+    seen = []
+    for function in (program, tl_dpnp.fuse(program)):
+        S.X = [dpnp.asarray([value], dtype="float32") for value in (1, 5, 3)]
+        calls = [function(dpnp.asarray([step], dtype="float32")) for step in (1, 1, 2, 0)]
+        seen.append([(*same, float(product)) for *same, product in calls])
+    assert seen[0] == seen[1]
 
 
 # --- which object a number is ----------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ import numpy as np
 from tl_dpnp.graph.class_checks import runs_user_code
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.lazy import LazyArray
+from tl_dpnp.graph.plain_hooks import OPERATORS
 from tl_dpnp.graph.purity import is_user_class, is_user_code, is_user_module
 from tl_dpnp.graph.rewriting import HOOKS, NAME, is_rewritten
 from tl_dpnp.graph.trace import Trace
@@ -39,6 +40,15 @@ _GENERATED = "<string>"
 _WITH_ITEMS = frozenset((LazyArray, list, tuple, dict))
 _HOLDERS = (list, tuple, set, frozenset, dict, collections.deque)
 _CONTAINERS = _QUIET.union(_HOLDERS)
+_NONE: dict[Any, Any] = {}
+_VIEWS = (type(_NONE.values()), type(_NONE.items()))
+_COMPARED = frozenset((list, tuple, dict))
+#: What compares what is in containers: operators, and methods of lists and tuples.
+_COMPARING = frozenset((
+    *map(OPERATORS.__getitem__, "eq ne lt le gt ge in not_in".split()), operator.indexOf, operator.countOf,
+))
+_CONTAINING = OPERATORS["in"], OPERATORS["not_in"]
+_FINDING = ("index", "count", "__contains__", "__eq__", "__ne__")
 #: How deep containers are looked into; those in themselves have no end.
 _DEPTH = 8
 #: What asks nothing of the elements of containers, but takes them at most.
@@ -148,6 +158,36 @@ class Apart:
         """Return whether a cell has a hook of these."""
         return cell is self._hooks or cell is self._name
 
+    # --- arrays in containers -----------------------------------------------------------------------------------------
+
+    def compares_arrays(self, function: Any, values: Sequence[Any]) -> bool:
+        """Return whether something of Python's compares what is in containers, the caller's own arrays among it."""
+        owner = getattr(function, "__self__", None)
+        if type(owner) in (list, tuple) and function.__name__ in _FINDING:
+            return _holds_arrays(owner)
+        return function in _COMPARING and any(
+            _holds_arrays(value) for value in values
+            if type(value) in _COMPARED or (type(value) in _VIEWS and function in _CONTAINING))
+
+    def with_arrays_compared(self, function: Any, values: Sequence[Any]) -> Any:
+        """Do something that compares what is in containers: Python asks first whether it is the same object, so what
+        stands for arrays of the caller's gives way to these."""
+        owner = getattr(function, "__self__", None)
+        if type(owner) in (list, tuple):
+            function = getattr(self._original(owner), function.__name__)
+        return self.done_apart(function, *map(self._original, values))
+
+    def _original(self, value: Any) -> Any:
+        """Return the array that a lazy one stands for, and a container of such ones for a container."""
+        kind = type(value)
+        if kind is LazyArray:
+            return self.trace.known.original(value)
+        if kind in (list, tuple):
+            return kind(map(self._original, value))
+        if kind is dict:
+            return {key: self._original(part) for key, part in value.items()}
+        return [*map(self._original, value)] if kind in _VIEWS else value
+
     # --- iterators and contexts --------------------------------------------------------------------------------------
 
     def each_apart(self, values: Any) -> Any:
@@ -255,6 +295,13 @@ def is_made_by_user(kind: Any) -> bool:
     factories = [field.default_factory for field in getattr(kind, "__dataclass_fields__", {}).values()]
     codes = [getattr(function, "__code__", None) for function in (kind.__new__, kind.__init__) if _is_of_user(function)]
     return any(map(_is_of_user, factories)) or any(code is None or code.co_filename != _GENERATED for code in codes)
+
+
+def _holds_arrays(value: Any, depth: int = _DEPTH) -> bool:
+    """Return whether a container has an array of the caller's own in it."""
+    parts = value.values() if isinstance(value, dict) else value
+    return dpnp.ndarray in map(type, parts) or (
+        depth > 0 and any(type(part) in _COMPARED and _holds_arrays(part, depth - 1) for part in parts))
 
 
 def found_in(kind: type, name: str) -> Any:

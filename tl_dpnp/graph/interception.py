@@ -56,6 +56,7 @@ _MOST_COPIES = 256
 #: Types of what holds no stand-ins, or is the caller's own where it is stored.
 _HOLDS_NOTHING = frozenset((LazyArray, dpnp.ndarray, np.ndarray, bool, int, float, complex, str, bytes, type(None)))
 #: Owners of methods in C that know nothing of arrays but their operators.
+_OF_CONTAINERS = (list, dict, tuple, set)
 _OF_DATA = (list, dict, tuple, set, str, bytes, int, float, complex)
 _OF_REFERENCES = ("weakref", "_weakref")
 #: Methods that compare the elements of a list.
@@ -196,7 +197,10 @@ class Interceptor(Apart):
             one = self.trace.capture(one)
         if type(other) is dpnp.ndarray:
             other = self.trace.capture(other)
-        return self.doing(OPERATORS[name], (one, other))(one, other)
+        operation = OPERATORS[name]
+        if self.compares_arrays(operation, (one, other)):
+            return self.with_arrays_compared(operation, (one, other))
+        return self.doing(operation, (one, other))(one, other)
 
     def _itself(self, value: Any) -> Any:
         """Return the object whose identity a value has."""
@@ -402,11 +406,14 @@ class Interceptor(Apart):
             place = None
         else:
             place = _ITERATED.get(function) if hashable(function) else None
+        if self.compares_arrays(function, arguments):
+            return self.with_arrays_compared(function, arguments)
         called = called_by(function)
+        gives_back = function is functools.reduce or isinstance(getattr(function, "__self__", None), _OF_CONTAINERS)
         values = [
             self._iterated(value) if number == place
             else self.call(value) if number == called
-            else value if function is functools.reduce and type(value) in (list, dict)
+            else value if gives_back and type(value) in _OF_CONTAINERS
             else self._passed(value)
             for number, value in enumerate(arguments)
         ]
@@ -416,7 +423,8 @@ class Interceptor(Apart):
     def _named(self, keywords: dict[str, Any]) -> dict[str, Any]:
         """Return what a function written in C is given by name."""
         return {
-            name: self.call(value) if name == "key" and value is not None else self._passed(value)
+            name: self.call(value) if name == "key" and value is not None
+            else value if name == "default" and type(value) in _OF_CONTAINERS else self._passed(value)
             for name, value in keywords.items()
         }
 

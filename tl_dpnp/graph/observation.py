@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import dpnp
@@ -154,6 +154,7 @@ class Observer(AttributeWatcher):
             if name.startswith("i") and name != "in":
                 self._changing(one)
             if not name.startswith("i") or name == "in":
+                self._finding(OPERATORS[name], (one, other))
                 self._comparing(one)
                 self._comparing(other, SHOWN if type(one) is str else COMPARED)
         for value in (one, other):
@@ -168,6 +169,10 @@ class Observer(AttributeWatcher):
             if not isinstance(one, LazyArray | dpnp.ndarray) and not isinstance(other, LazyArray | dpnp.ndarray):
                 one, other = self.trace.tape.fix(one), self.trace.tape.fix(other)
         return super().binary(name, one, other)
+
+    def _finding(self, function: Any, values: Sequence[Any]) -> None:
+        if self.compares_arrays(function, values):
+            self.effect("an array in a container", "how it is compared is not followed")
 
     def _identified(self, value: Any) -> None:
         known = self._known.get(id(value))
@@ -394,6 +399,7 @@ class Observer(AttributeWatcher):
                 self.iterate(value)
             elif not (self.is_followed(value) or (holds and is_known(value, COMPARED))):
                 self.effect(f"{function.__name__} of a {type(value).__name__}", "what it does is not followed")
+        self._finding(function, arguments)
         if is_pure_function(function):
             if function in _COMPARING and "key" not in keywords:
                 arguments = tuple(map(self._compared, arguments))
