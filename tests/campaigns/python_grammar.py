@@ -65,6 +65,28 @@ class Counter:
         return self.count
 
 
+class Touch:
+    """Code that is not followed, and reads and changes an array of the module."""
+
+    def change(self, *others):
+        W0[...] = W0 + 1
+        return float(W0.sum())
+
+    cached = functools.cached_property(change)
+    total = property(lambda self: W0.sum())
+    __add__ = __enter__ = change
+
+    def __exit__(self, *error):
+        self.change()
+
+    def __iter__(self):
+        yield self.change()
+        yield self.change()
+
+    def __bool__(self):
+        return self.change() > 0
+
+
 class Slots:
     __slots__ = ("k", "w")
 
@@ -210,7 +232,7 @@ GLOBALS = {
     "SHAPE": "({three}, 4, 1)", "SIZES": "[{three}, {three}]", "AXES": "(-1, {bit})",
     "QUEUE": "collections.deque([{num}, {num}])", "VIEW": "W0[..., ::-1]", "SCALAR": "np.{numpy}({int})",
     "TOOL": "Tool({num})", "TOOLS": "[Sharp({int}), Tool({int})]", "KEYED": "{1: {num}, 'a': {num}}",
-    "RANGE": "range(0, 3, 2)", "FUNCTIONS": "{h0: {num}, dpnp.negative: {num}}",
+    "TOUCH": "Touch()", "RANGE": "range(0, 3, 2)", "FUNCTIONS": "{h0: {num}, dpnp.negative: {num}}",
     "C0": "{complex}", "C1": "{complex}", "Z": "{z}", "PART": "C0.imag", "WAVE": "SimpleNamespace(c={complex}, z={z})",
 }
 
@@ -321,6 +343,8 @@ ITEMS.index(ITEMS[-1]); ITEMS.count({num}); any(x > 1 for x in ITEMS) + 1; (lamb
 h1.__defaults__[0]; list(TABLE.values())[0]; [k for k in TABLE].index('a'); len(f"{{num}:.1f}"); np.sqrt(4.0)
 np.float32({num}); (lambda *v: len(v))(*ITEMS); complex({num}).real; ({cnum}).imag; {num}.real; (z := {num}) + z
 {num} ** 2; sum(ITEMS, start={num}); math.prod(ITEMS); 3 & len(ITEMS); float('{int}'); int('{int}')
+sum(v * w for v, w in PAIRS); sum([v - w for i, (v, w) in enumerate(PAIRS)]); {v: w for v, w in PAIRS}.get(1, {num})
+sum(x * y for (x, _), (_, y) in zip(PAIRS, PAIRS)); (lambda k, j=(m := {num}): j * m)(1)
 sum(POINT); max(POINT); max(*POINT); len(POINT); [*POINT][0]; sum(v * w for v, w in zip(POINT, ITEMS)); tuple(POINT)[1]
 sum(i * v for i, v in enumerate(POINT)); max(PAIRS)[0]; sorted(PAIRS)[0].y; sum(p.x for p in PAIRS); POINT.count({num})
 min(PAIRS, key=lambda p: p.y).x; list(zip(*PAIRS))[1][0]; sum(TABLE['c']); max(TABLE['c'], ITEMS)[0]
@@ -333,6 +357,7 @@ sorted(ITEMS, key=functools.partial(TOOL, y={num}))[0]; (isinstance(TOOL, Regist
 sum(key for key in KEYED if key != 'a'); RANGE.stop; len(RANGE); FUNCTIONS.get(h0, {num}); [h1, h0].index(h0)
 max(ITEMS, key=lambda v: v * K); len(LOG); str({num}).count('1'); bool({num}) * 2; all(ITEMS) * 1; len(OBJ.history)
 ---
+ARRAYS.index(ARRAYS[-1]); (W0 in ARRAYS[:0]) + 1
 OBJ.level; next(iter(ITEMS)); {Mode.A: {num}, Mode.B: {num}}[MODE]; len(vars(STATE)); operator.itemgetter(0)(ITEMS)
 COUNTER.count; operator.attrgetter('k')(STATE); float(dpnp.clip({arr}.sum(), -3, 3)); int(({arr} > 0).any()); ODD[0]
 ODD.k; len(ODD); COUNTER.next(); next(ITERATOR, 1); id(STATE) == id(s); OBJ.__dict__['k']; vars(OBJ)['k']
@@ -347,6 +372,7 @@ max(TABLE['c'], ITEMS, key=len)[-1]; hash({num}) % 3; sum(SET); len(SET); ODD + 
 CONDITIONS = """
 {num} > {num}; {num} <= {num}; {num} == {num}; {num} != {num}; FLAG; not FLAG; MODE is Mode.A; MODE == Mode.B
 NAME == 'A'; {cond} and {cond}; {cond} or {cond}; not {cond}; 'a' in TABLE; 'd' in TABLE; {num} in ITEMS
+W0 is W1; b is STATE.w
 {num} not in ITEMS; t is None; hasattr(STATE, 'extra'); len(ITEMS) > 2; a is b; a is W0; s is STATE; s is not None
 isinstance(t, float); type(n) is int; a.shape[0] > 2; a.dtype == dpnp.float32; ITEMS == [1, 2]; g is h0; callable(g)
 0 < {num} < 3; {num} in (1, 2); isinstance(s, Layer); NONE is None; any(ITEMS); all(x > 0 for x in ITEMS)
@@ -396,7 +422,11 @@ for layer in LAYERS:|{avar} = layer({avar})
 w = 0|while w < {bit} + 1:|{body}|w += 1|else:|{body}
 if (m := {num}) > 1:|{nvar} = m|{body}
 assert {num} is not None, 'never'; a, b = b, a; {newa} = {avar} = {arr}; {newn}, {newn2} = divmod({num}, 2)
-({newa}), {newn} = PAIR; {newa}, {newn2} = Pair({arr}, {num})
+({newa}), {newn} = PAIR; {newa}, {newn2} = Pair({arr}, {num}); ({newa}, {newn}), {newn2} = PAIR, {num}
+{newn}, [{newn2}, *w] = {num}, [{num}, *ITEMS]; w = {newn}, {newn2} = POINT; {newa}, {newn} = w = {arr}, {num}
+for {newn}, {newn2} in PAIRS:|{body}
+for i, ({newn}, {newn2}) in enumerate(PAIRS):|{nvar} = {newn} + i|{body}
+for ({newa}, {newn}), {newn2} in [(PAIR, {num}), (({arr}, {num}), {num})]:|{body}
 w = [0, 0]|w[:2] = ITEMS|w.extend(SIZES)|{nvar} = w[-1] + w[0]
 w = [h0, dpnp.negative]|w.append(h0)|{nvar} = w.index(h0) + w.count(h0)|{newa} = w[-1]({arr})
 w = [[1]]|w.insert(0, SIZES)|w.append(ITEMS)|{nvar} = w[0][0] + w[-1][0]
@@ -411,6 +441,9 @@ Layer.factor = {num}; DATA.k = {num}; DATA.w = {arr}; DATA.history += [{num}]; L
 LOG.append(f"{{num}} {{num}:.2f}"); K = {num}; T = {num}; W1 = {arr}; FLAG = {cond}; MODE = Mode.{mode}
 SLOTS.k = {num}; SLOTS.w = {arr}; OBJ.level = {num}; setattr(STATE, 'k', {num}); s.k = {num}; s.w = {arr}
 items.append({num}); items[0] = {arr}; LOG.append(NAME); COUNTER.next(); {ovar}.k = {num}; {ovar}.w = {arr}
+W0.note = {num}; LOG.append(getattr(W0, 'note', 0)); a.grad = {arr}; LOG.append(getattr(STATE.w, 'grad', {num}))
+LOG.append(DATA.double); LOG.append(OBJ.double); W0 += {num}; LOG.append(float(dpnp.clip(TOUCH.total, -9, 9)))
+LOG.append(TOUCH + 1); LOG.append(TOUCH.cached)
 {newo} = copy.copy(DATA); STATE.other = {ovar}; LOG.append({ovar}); STATE.call = {fvar}
 def {newf}(x):|nonlocal {nvar}|{nvar} += 1|return x + {nvar}
 for v, w in zip(ITEMS, [1, 2, 3, 4]):|ITEMS.append(w)|{nvar} = {nvar} + v
@@ -430,6 +463,9 @@ try:|{body}|except (TypeError, AttributeError):|{body}|finally:|LOG.append('end'
 try:|{newn} = ITEMS[{three}]|except IndexError:|{nvar} = {num}
 if {cond}:|raise ValueError(f"no {K}")
 with Suppress({num}) as {newn}:|{body}
+with TOUCH as {newn}:|{body}
+for {newn} in TOUCH:|{body}
+if TOUCH:|{body}
 with Suppress({num}):|{body}|raise KeyError('k')
 match {num}:|case 0 | 1:|~{body}|case float():|~{body}|case _:|~{body}
 match PAIR:|case Pair(x={newa}, y={newn}):|~{body}
