@@ -14,10 +14,10 @@ import dpnp
 from tl_dpnp.graph.class_checks import TAKEN, runs_user_code
 from tl_dpnp.graph.guards import Path
 from tl_dpnp.graph.keys import BY_IDENTITY, CallKey
-from tl_dpnp.graph.purity import is_user_class
 from tl_dpnp.graph.reading import CONTAINERS, Reader, is_object, is_plain
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TRACED
+from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 
 __all__ = ["ContainerReader", "is_lazy_iterable", "is_named_tuple"]
 
@@ -141,7 +141,7 @@ class ContainerReader(Reader):
                     self.take_in(part)
         elif kind is slice:
             self.take_in((value.start, value.stop, value.step))
-        elif not self.is_followed(value) and is_user_class(kind):
+        elif not self.is_followed(value) and kind is not usm_ndarray:
             self.effect(f"a {kind.__name__}", "what dpnp makes of it is not followed")
 
     def _all_of(self, value: Any, path: Path, left: list[int]) -> None:

@@ -16,7 +16,9 @@ from typing import Any
 import dpnp
 import numpy as np
 
+from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.traced_scalars import TRACED_KINDS
+from tl_dpnp.runtime.sycl.dpctl_adapter import DEVICE_TYPES
 from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
 from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 
@@ -25,11 +27,17 @@ __all__ = ["BY_IDENTITY", "BY_VALUE", "CallKey", "array_facts", "without_sizes"]
 array_facts = attrgetter("shape", "strides", "dtype.num", "usm_type", "sycl_queue", "flags.writable")
 _FACTS = 6
 #: Immutable values, equal where they are of the same type and compare equal.
-BY_VALUE = (bool, int, str, bytes, type(None), type(Ellipsis), np.dtype)
+BY_VALUE = (
+    bool, int, str, bytes, type(None), type(Ellipsis), np.dtype, types.UnionType, types.GenericAlias, *DEVICE_TYPES,
+)
 #: Values that may compare equal though they differ, as zeros of different signs do, or differ from themselves: NaN.
 _BY_TEXT = (complex, range)
-#: What is the same only if it is the same object.
-BY_IDENTITY = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, enum.Enum)
+#: What is the same only if it is the same object: functions, those of dpnp and NumPy among them, modules and classes.
+BY_IDENTITY: tuple[type, ...] = (
+    types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, enum.Enum, FunctionWrapper, np.ufunc,
+    types.MethodWrapperType, types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType,
+    *{type(member) for member in vars(dpnp).values() if callable(member) and not isinstance(member, type)},
+)
 
 
 class CallKey:

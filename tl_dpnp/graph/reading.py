@@ -14,11 +14,9 @@ import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import Break, break_here
-from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.guards import Guards, Path, same_value
 from tl_dpnp.graph.keys import BY_IDENTITY, BY_VALUE, CallKey, array_facts
 from tl_dpnp.graph.lazy import LazyArray
-from tl_dpnp.graph.purity import dpnp_name
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TRACED, TRACED_KINDS, plain
 from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
@@ -28,9 +26,7 @@ __all__ = ["CONTAINERS", "NUMBERS", "Reader", "is_object", "is_plain"]
 
 NUMBERS = (bool, int, float, complex, np.generic)
 #: Types of values that are what they are; classes made of them may be anything.
-_PLAIN = frozenset((
-    LazyArray, *TRACED, bool, int, float, complex, str, bytes, type(None), type(Ellipsis), range, slice,
-))
+_PLAIN = frozenset((LazyArray, *TRACED, *BY_VALUE, float, complex, range, slice))
 CONTAINERS = (list, tuple, dict)
 
 
@@ -186,7 +182,7 @@ class Reader:
             return
         if kind in BY_VALUE or kind in (complex, range) or isinstance(value, np.generic | np.dtype):
             self.guards.require(path, "value", value)
-        elif isinstance(value, (*BY_IDENTITY, FunctionWrapper)) or dpnp_name(value) is not None:
+        elif isinstance(value, BY_IDENTITY):
             self.guards.require(path, "is", value)
             self._constant(value)
         elif kind is types.MethodType:

@@ -13,6 +13,7 @@ import numpy as np
 
 from tl_dpnp.graph.guards import Guards, Path
 from tl_dpnp.graph.keys import BY_IDENTITY, BY_VALUE, CallKey, array_facts
+from tl_dpnp.graph.purity import dpnp_name
 from tl_dpnp.graph.traced_scalars import ScalarTape
 from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
 from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
@@ -216,8 +217,13 @@ def describe(value: Any, depth: int = 2) -> str:
         inner = ", ".join(describe(part, depth - 1) for part in parts[:_MOST]) if depth else "…"
         return f"{kind.__name__} of {len(parts)}: {inner}{', …' if len(parts) > _MOST else ''}"
     if isinstance(value, BY_IDENTITY):
-        return f"{kind.__name__} {getattr(value, '__qualname__', None) or getattr(value, '__name__', '')}".rstrip()
+        return f"{kind.__name__} {_name_of(value)}".rstrip()
     return f"a {kind.__qualname__}"
+
+
+def _name_of(value: Any) -> str:
+    """Return the name of a function, a module or a class, empty if it has none."""
+    return str(getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or dpnp_name(value) or "")
 
 
 _LONGEST, _MOST = 40, 4
@@ -294,7 +300,7 @@ def path_name(path: Path, names: ParameterNames) -> str:
     if path.parent is None:
         if path.kind == "constant":
             named = isinstance(path.key, BY_IDENTITY) and not isinstance(path.key, enum.Enum)
-            return str(getattr(path.key, "__qualname__", path.key.__name__)) if named else describe(path.key)
+            return _name_of(path.key) if named else describe(path.key)
         return f"argument {names.at(path.key) if path.kind == 'argument' else path.key}"
     if path.kind == "global":
         return f"global {path.key}"

@@ -41,15 +41,17 @@ import numpy as np
 
 from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.runtime.call.arrays import DeviceTable
-from tl_dpnp.runtime.sycl.tensor_adapter import ExecutionPlacementError, array_module, usm_ndarray
+from tl_dpnp.runtime.sycl.tensor_adapter import ExecutionPlacementError, array_module, tensor, usm_ndarray
 
 __all__ = [
-    "ExecutionPlacementError", "KernelHandle", "SubmitError", "address_of", "allocation_of", "array_at", "array_facts",
-    "build_program", "completed_event", "default_queue", "element_offset", "in_flight", "kernel_of", "loaded_library",
-    "native_interface", "placed_array_facts", "scratch", "submitted_by_dpnp", "turn_to_wait", "upload", "wait_for",
-    "wait_for_event",
+    "DEVICE_TYPES", "ExecutionPlacementError", "KernelHandle", "SubmitError", "address_of", "allocation_of", "array_at",
+    "array_facts", "build_program", "completed_event", "default_queue", "element_offset", "in_flight", "kernel_of",
+    "loaded_library", "native_interface", "placed_array_facts", "scratch", "submitted_by_dpnp", "turn_to_wait",
+    "upload", "wait_for", "wait_for_event",
 ]
 
+#: Types of what stands for queues and devices: equal ones are the same.
+DEVICE_TYPES = (dpctl.SyclQueue, dpctl.SyclDevice, dpctl.SyclContext, tensor.Device)
 #: What `submit_async` raises for a launch that the driver refuses.
 SubmitError = dpctl.SyclKernelSubmitError
 
