@@ -168,16 +168,15 @@ def test_arguments_are_let_go_after_a_trace(function: Any) -> None:
     try:
         for _ in range(3):
             x = A + 1
-            memory, seen = x.get_array(), weakref.ref(x)
-            before = sys.getrefcount(memory)
+            memory = x.get_array()
+            before = sys.getrefcount(x), sys.getrefcount(memory)
             f(x, [])
-            assert sys.getrefcount(memory) == before
-            del x
-            assert seen() is None
+            assert (sys.getrefcount(x), sys.getrefcount(memory)) == before
     finally:
         gc.enable()
 
 
+@pytest.mark.skipif(not hasattr(A, "__weakref__"), reason="arrays of dpnp 0.20 have no weak references")
 def test_weak_references_are_to_the_arrays_of_the_caller() -> None:
     gone: list[str] = []
     seen: list[Any] = []
