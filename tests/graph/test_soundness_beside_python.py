@@ -179,3 +179,37 @@ def test_names_of_attributes_of_a_class_of_their_own():
     f = tl_dpnp.fuse(lambda x, name: x * getattr(values, name))
     for name in ("one", "other", "one"):
         compare(name, f(A, Name(name)), A * getattr(values, name))
+
+
+class Typed:
+    """An object whose methods, which nothing follows, tell the types of what they are given."""
+
+    def __init__(self):
+        object.__setattr__(self, "seen", [])
+
+    def __add__(self, value):
+        self.seen.append((type(value), type(getattr(value, "start", None))))
+        return True
+
+    __radd__ = __eq__ = __contains__ = __getitem__ = __add__
+    __hash__ = object.__hash__
+
+    def __setitem__(self, key, value):
+        self.seen += [type(key), type(value)]
+
+    def __setattr__(self, name, value):
+        self.seen.append(type(value))
+
+
+def test_code_that_is_not_followed_is_given_plain_numbers():
+    def program(x, v, n, t):
+        v.seen.append(v + n)
+        v[n] = t
+        v.name = n
+        return x * n, n + v, v + t, v == n, n in v, v[n], v[n:t]
+
+    f, numbers = tl_dpnp.fuse(program), [(2, 0.5), (2, 0.5), (3, 1.5), (1j, np.float32(2))]
+    for n, t in numbers:
+        fused, plain = Typed(), Typed()
+        compare(f"{n}", f(A, fused, n, t), program(A, plain, n, t))
+        assert fused.seen == plain.seen

@@ -25,7 +25,7 @@ from tl_dpnp.graph.plain_hooks import OPERATORS
 from tl_dpnp.graph.purity import is_user_class, is_user_code, is_user_module
 from tl_dpnp.graph.rewriting import HOOKS, NAME, is_rewritten
 from tl_dpnp.graph.trace import Trace
-from tl_dpnp.graph.traced_scalars import OPERANDS
+from tl_dpnp.graph.traced_scalars import OPERANDS, plain
 
 __all__ = ["Apart", "found_in", "is_followed_property", "is_found_by_python", "is_made_by_user"]
 
@@ -102,9 +102,9 @@ class Apart:
         return functools.partial(self.done_apart, function)
 
     def done_apart(self, function: Callable[..., Any], /, *values: Any, **keywords: Any) -> Any:
-        """Do something that may run code that is not followed."""
+        """Do something that may run code that is not followed, which is given plain numbers."""
         with self.trace.outside():
-            return function(*values, **keywords)
+            return function(*map(plain, values), **{name: plain(value) for name, value in keywords.items()})
 
     def item_of(self, owner: Any, key: Any) -> Any:
         """Return an element."""

@@ -180,8 +180,8 @@ class Interceptor(Apart):
         return values
 
     def slice(self, start: Any, stop: Any, step: Any) -> Any:
-        """Return the slice of its bounds."""
-        return slice(start, stop, step)
+        """Return the slice of its bounds, which are plain numbers."""
+        return slice(plain(start), plain(stop), plain(step))
 
     def binary(self, name: str, one: Any, other: Any) -> Any:
         """Return the result of an operator."""
