@@ -225,6 +225,16 @@ def matched(v):
             return found
 
 
+def defined(v):
+    class Defined:
+        value = touch()
+
+        def again(self):
+            return touch()
+
+    return Defined.value, Defined().again(), Defined.__name__, Defined.__qualname__
+
+
 def in_another_thread(v):
     thread = threading.Thread(target=touch)
     thread.start()
@@ -259,7 +269,7 @@ ACTS = {
     "deleted": deleted, "with": entered, "with a generator": entered_by_a_generator, "new": lambda v: Made() is None,
     "metaclass": lambda v: MadeByClass() is None, "post_init": lambda v: MadeAfterwards(2).k, "exception": raised,
     "lru_cache": lambda v: cached(2), "map": lambda v: list(map(v, [1, 2])), "thread": in_another_thread,
-    "lock": behind_a_lock, "match": matched, "partial": lambda v: functools.partial(cached, 3)(),
+    "lock": behind_a_lock, "match": matched, "class": defined, "partial": lambda v: functools.partial(cached, 3)(),
 }
 
 

@@ -209,6 +209,11 @@ class Apart:
                 return
             yield value
 
+    def define(self) -> Any:
+        """Return a decorator of a class that does nothing; the class body, whose code is not followed, runs next."""
+        self.trace.compute_all()
+        return _itself
+
     def context(self, manager: Any) -> Any:
         """Return what stands for the object of a ``with`` statement: it is entered and left apart."""
         kind = type(manager)
@@ -254,6 +259,10 @@ class Apart:
     def is_copied_apart(self, values: list[Any]) -> bool:
         """Return whether copying some values may run code of the user."""
         return any(runs_user_code(type(value), _COPIED) for value in values)
+
+
+def _itself(kind: type) -> type:
+    return kind
 
 
 class _Context:

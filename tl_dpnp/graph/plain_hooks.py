@@ -38,6 +38,11 @@ class PlainHooks:
         return (value,) * len(patterns)
 
     @staticmethod
+    def define() -> Any:
+        """Return a decorator of a class that does nothing."""
+        return PlainHooks.name
+
+    @staticmethod
     def binary(name: str, one: Any, other: Any) -> Any:
         """Return the result of an operator."""
         return OPERATORS[name](one, other)

@@ -45,6 +45,7 @@ _ARGUMENTS = {
     "change": "such a place, the name of the operator, and its operand",
     "target": "what has an attribute, whose name comes next, or an element that is assigned in another way or deleted",
     "context": "the object of a `with` statement",
+    "define": "nothing: it gives a decorator that does nothing, before a class is defined",
     "slice": "the bounds of a slice",
 }
 _OPERATORS = {
@@ -228,7 +229,9 @@ class _Rewriter(ast.NodeTransformer):
         return ast.Tuple([self._pattern(target) or ast.Constant(None) for target in targets], ast.Load())
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
-        """Leave a class as it is: its names follow rules of their own."""
+        """Leave a class as it is, but for a decorator: its names follow rules of their own."""
+        barrier = ast.copy_location(ast.Attribute(ast.Name(HOOKS, ast.Load()), "define", ast.Load()), node)
+        node.decorator_list.insert(0, ast.copy_location(ast.Call(barrier, [], []), node))  # evaluated before all of it
         return self._with_effect(node)
 
     # --- expressions -------------------------------------------------------------------------------------------------
