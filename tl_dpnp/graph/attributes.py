@@ -61,6 +61,10 @@ class AttributeWatcher(ComparisonWatcher):
             return self._of_base(owner, name)
         return self._attribute_of_object(owner, kind, name)
 
+    def method(self, owner: Any, name: str) -> Any:
+        """Return what is called for an attribute, which may be another one of a module of the user, too."""
+        return self.call(self.attribute(owner, name))
+
     def _of_base(self, owner: Any, name: str) -> Any:
         value = getattr(owner, name)
         function = getattr(value, "__func__", None)

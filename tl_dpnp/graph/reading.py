@@ -248,9 +248,12 @@ class Reader:
     def class_member(self, kind: type, name: str, member: Any) -> None:
         """Guard that a class still has a method, looked up on the class itself."""
         path = self.guards.child(self.guards.constant(kind), "attribute", name)
-        if path.guard is None:
-            self.guards.require(path, "is" if not isinstance(member, types.MethodType) else "type",
-                                member if not isinstance(member, types.MethodType) else type(member))
+        if path.guard is not None:
+            return
+        if isinstance(member, types.MethodType):  # of the class: another object each time
+            self._method_at(member, path)
+        else:
+            self.guards.require(path, "is", member)
 
     def class_lookup(self, classes: Sequence[type], name: str) -> None:
         """Guard where a name is found that is looked up in some classes, in their order."""
