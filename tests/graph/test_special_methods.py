@@ -233,9 +233,17 @@ class Counted(type):
     def __len__(cls):
         return TIMES["n"]
 
+    def __getitem__(cls, key):
+        return TIMES[key]
+
 
 class OfCounted(metaclass=Counted):
     pass
+
+
+class WithItems:
+    def __class_getitem__(cls, key):
+        return TIMES[key]
 
 
 @pytest.mark.parametrize("function", [
@@ -243,8 +251,9 @@ class OfCounted(metaclass=Counted):
     lambda x: x * len(f"{[OfText()]}"), lambda x: x * len(str([OfText()])),
     lambda x: x * len("%s" % (Mode.A,)), lambda x: x * len("{}".format([Mode.A, OfText()])),  # noqa: UP031, UP032
     lambda x: x if Mode.A else x * 5,
-    lambda x: x * len(OfCounted),
-], ids=["formatted", "str", "formatted list", "str of a list", "percent", "format of a list", "bool", "metaclass"])
+    lambda x: x * len(OfCounted), lambda x: x * OfCounted["n"], lambda x: x * WithItems["n"],
+], ids=["formatted", "str", "formatted list", "str of a list", "percent", "format of a list", "bool", "metaclass",
+        "item by a metaclass", "item of a class"])
 def test_methods_of_enumerations_and_metaclasses(function, monkeypatch):
     _as_plain_after(function, lambda: monkeypatch.setitem(TIMES, "n", 4))
 

@@ -18,7 +18,7 @@ from typing import Any
 import dpnp
 import numpy as np
 
-from tl_dpnp.graph.class_checks import runs_user_code
+from tl_dpnp.graph.class_checks import has_items_of_the_user, runs_user_code
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.plain_hooks import OPERATORS
@@ -118,7 +118,10 @@ class Apart:
             self.done_apart(operator.setitem, owner, key, value)
 
     def _finds_items(self, owner: Any, key: Any) -> bool:
-        return (type(owner) in _WITH_ITEMS or not _has_special_methods(type(owner))) and self.is_quiet(key)
+        if type(owner) not in _WITH_ITEMS and (
+                has_items_of_the_user(owner) if isinstance(owner, type) else _has_special_methods(type(owner))):
+            return False
+        return self.is_quiet(key)
 
     def expect(self, value: Any, within: bool = False) -> None:
         """Have all in memory if what Python does next with a value, or with the elements in it, may run code of the

@@ -12,7 +12,10 @@ from typing import Any
 
 from tl_dpnp.graph.purity import is_user_code
 
-__all__ = ["COMPARED", "SHOWN", "TAKEN", "checked_classes", "is_certain", "is_decided_by_classes", "runs_user_code"]
+__all__ = [
+    "COMPARED", "SHOWN", "TAKEN", "checked_classes", "has_items_of_the_user", "is_certain", "is_decided_by_classes",
+    "runs_user_code",
+]
 
 #: Methods that run where objects are compared or are keys, where texts, truth values or other signs are asked for, and
 #: where code in C takes an object for a number or a container.
@@ -36,6 +39,14 @@ def runs_user_code(kind: type, names: frozenset[str]) -> bool:
     return kind not in _OF_PYTHON and any(
         isinstance(vars(base).get(name), types.FunctionType) and is_user_code(vars(base)[name])
         for base in kind.__mro__ for name in names)
+
+
+def has_items_of_the_user(kind: type) -> bool:
+    """Return whether code of the user says what ``kind[key]`` is."""
+    own = next((vars(base)["__class_getitem__"] for base in kind.__mro__ if "__class_getitem__" in vars(base)), None)
+    function = getattr(own, "__func__", own)
+    return runs_user_code(type(kind), frozenset(("__getitem__",))) or (
+        isinstance(function, types.FunctionType) and is_user_code(function))
 
 
 def checked_classes(kinds: Any) -> Iterator[Any]:

@@ -17,7 +17,15 @@ import numpy as np
 
 from tl_dpnp.graph.attributes import AttributeWatcher
 from tl_dpnp.graph.breaks import Break
-from tl_dpnp.graph.class_checks import COMPARED, SHOWN, TAKEN, checked_classes, is_certain, is_decided_by_classes
+from tl_dpnp.graph.class_checks import (
+    COMPARED,
+    SHOWN,
+    TAKEN,
+    checked_classes,
+    has_items_of_the_user,
+    is_certain,
+    is_decided_by_classes,
+)
 from tl_dpnp.graph.comparisons import is_known
 from tl_dpnp.graph.containers import ContainerReader, is_lazy_iterable, is_named_tuple
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
@@ -112,7 +120,7 @@ class Observer(AttributeWatcher):
                 return self.deeply(owner)[key]
             value = self.item_of(owner, key)
             return self.element(value, known[1], key + len(owner) if kind is not dict and key < 0 else key)
-        if not is_plain(owner) and not isinstance(owner, type):
+        if not is_plain(owner) and (not isinstance(owner, type) or has_items_of_the_user(owner)):
             self.effect(f"an element of a {kind.__name__}", "how it is found is not followed")
         return super().item(owner, self.deeply(key))
 
