@@ -283,3 +283,21 @@ def test_results_have_the_usm_types_of_their_operands():
             compare("a result", one, plain)
     assert last.usm_type == "shared"
     assert found[0].usm_type == "device"
+
+
+def _generator(x):
+    yield x
+
+
+async def _coroutine(x):
+    return x
+
+
+async def _asynchronous_generator(x):
+    yield x
+
+
+@pytest.mark.parametrize("function", [_generator, _coroutine, _asynchronous_generator])
+def test_functions_whose_code_runs_later_are_refused(function):
+    with pytest.raises(tl_dpnp.UnsupportedError, match="generator or coroutine"):
+        tl_dpnp.fuse(function)

@@ -69,7 +69,8 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
         if isinstance(function, Kernel):
             raise TLTypeError(f"fuse takes a Python function, not a kernel: call @{function.name} as it is")
         self.name = getattr(function, "__qualname__", code.__qualname__)
-        if inspect.isgeneratorfunction(code) or inspect.iscoroutinefunction(code):
+        if any(is_one(code) for is_one in (
+                inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)):
             raise UnsupportedError(f"{self.name} is a generator or coroutine, which cannot be fused")
         functools.update_wrapper(self, function, updated=())
         self.function = function
