@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -270,6 +271,10 @@ ACTS = {
     "metaclass": lambda v: MadeByClass() is None, "post_init": lambda v: MadeAfterwards(2).k, "exception": raised,
     "lru_cache": lambda v: cached(2), "map": lambda v: list(map(v, [1, 2])), "thread": in_another_thread,
     "lock": behind_a_lock, "match": matched, "class": defined, "partial": lambda v: functools.partial(cached, 3)(),
+    "itertools": lambda v: len(list(itertools.filterfalse(lambda _: touch() is None, [1, 2]))),
+    "itertools of objects": lambda v: list(itertools.starmap(v, [(1,), (2,)])),
+    "itertools of generators": lambda v: list(itertools.islice(S.steps, 2)),
+    "groups": lambda v: [key for key, _ in itertools.groupby([1, 2], key=lambda k: v(k).size)],
 }
 
 

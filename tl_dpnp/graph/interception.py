@@ -366,7 +366,16 @@ class Interceptor(Apart):
 
     def maker(self, kind: Any) -> Any:
         """Return what makes an object of a class whose ``__init__`` is not followed."""
+        if kind.__module__ == "itertools":
+            return functools.partial(self._of_itertools, kind)
         return functools.partial(self.done_apart, kind) if is_made_by_user(kind) else kind
+
+    def _of_itertools(self, kind: type, /, *values: Any, **keywords: Any) -> Any:
+        """Make an iterator of Python's, which calls functions and goes through iterables later."""
+        def given(value: Any) -> Any:
+            return self.call(value) if callable(value) else self.each_apart(value)
+
+        return kind(*map(given, values), **{name: given(value) for name, value in keywords.items()})
 
     def _made(self, kind: type, initialize: Any, /, *arguments: Any, **keywords: Any) -> Any:
         made: Any = object.__new__(kind)
