@@ -142,6 +142,15 @@ class MadeAfterwards:
         touch()
 
 
+@dataclasses.dataclass
+class MadeByAssignments:
+    k: int
+
+    def __setattr__(self, name, value):
+        touch()
+        object.__setattr__(self, name, value)
+
+
 class Problem(Exception):
     def __init__(self):
         touch()
@@ -269,6 +278,7 @@ ACTS = {
     "assigned": assigned, "assigned at once": assigned_at_once, "setattr": lambda v: setattr(v, "value", 1),
     "deleted": deleted, "with": entered, "with a generator": entered_by_a_generator, "new": lambda v: Made() is None,
     "metaclass": lambda v: MadeByClass() is None, "post_init": lambda v: MadeAfterwards(2).k, "exception": raised,
+    "setattr of a data class": lambda v: MadeByAssignments(2).k,
     "lru_cache": lambda v: cached(2), "map": lambda v: list(map(v, [1, 2])), "thread": in_another_thread,
     "lock": behind_a_lock, "match": matched, "class": defined, "partial": lambda v: functools.partial(cached, 3)(),
     "itertools": lambda v: len(list(itertools.filterfalse(lambda _: touch() is None, [1, 2]))),

@@ -4,6 +4,7 @@ Each function is called before and after a change; the second value is what plai
 """
 
 import abc
+import dataclasses
 import enum
 import functools
 import operator
@@ -244,6 +245,35 @@ class OfCounted(metaclass=Counted):
 class WithItems:
     def __class_getitem__(cls, key):
         return TIMES[key]
+
+
+@dataclasses.dataclass
+class Assigning:
+    k: float
+
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value * TIMES["n"])
+
+
+class Times:
+    def __get__(self, owner, kind=None):
+        return 1.5 if owner is None else owner.__dict__["k"]
+
+    def __set__(self, owner, value):
+        owner.__dict__["k"] = value * TIMES["n"]
+
+
+@dataclasses.dataclass
+class Described:
+    k: float = Times()
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x * Assigning(2.0).k, lambda x: x * Described(2.0).k, lambda x: x * Described().k,
+], ids=["__setattr__", "descriptor", "descriptor with a default"])
+def test_what_a_data_class_does_where_it_assigns(function, monkeypatch):
+    _as_plain_after(function, lambda: monkeypatch.setitem(TIMES, "n", 4))
+    _as_plain_after(function, lambda: monkeypatch.setattr(Assigning, "__setattr__", object.__setattr__))
 
 
 @pytest.mark.parametrize("function", [

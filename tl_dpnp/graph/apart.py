@@ -12,7 +12,7 @@ import functools
 import gc
 import operator
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import dpnp
@@ -27,7 +27,9 @@ from tl_dpnp.graph.rewriting import HOOKS, NAME, is_rewritten
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import OPERANDS, plain
 
-__all__ = ["Apart", "found_in", "is_followed_property", "is_found_by_python", "is_made_by_user"]
+__all__ = [
+    "Apart", "assigns_by_python", "found_in", "is_followed_property", "is_found_by_python", "is_made_by_user",
+]
 
 #: Types of what runs no code of the user, whatever Python does with it.
 _QUIET = OPERANDS | frozenset((
@@ -304,7 +306,10 @@ def is_made_by_user(kind: Any) -> bool:
     tuples consist of."""
     if _is_of_user(type(kind).__call__) or _is_of_user(getattr(kind, "__post_init__", None)):
         return True
-    factories = [field.default_factory for field in getattr(kind, "__dataclass_fields__", {}).values()]
+    fields = getattr(kind, "__dataclass_fields__", {})
+    if fields and not assigns_by_python(kind, fields):
+        return True
+    factories = [field.default_factory for field in fields.values()]
     codes = [getattr(function, "__code__", None) for function in (kind.__new__, kind.__init__) if _is_of_user(function)]
     return any(map(_is_of_user, factories)) or any(code is None or code.co_filename != _GENERATED for code in codes)
 
@@ -332,6 +337,14 @@ def is_found_by_python(kind: type, found: Any) -> bool:
         found is None or isinstance(found, _FOUND) or not (
             _is_of_user(found_in(type(found), "__get__"))
             or any(_is_of_user(getattr(found, name, None)) for name in ("fget", "func"))))
+
+
+def assigns_by_python(kind: Any, names: Iterable[str]) -> bool:
+    """Return whether no code of the user runs where attributes of a data class are assigned as it is made."""
+    is_frozen = kind.__dataclass_params__.frozen  # such a class asks `object` to assign
+    return (is_frozen or not _is_of_user(kind.__setattr__)) and not any(
+        _is_of_user(found_in(type(found), "__set__")) or isinstance(found, property)
+        for found in (found_in(kind, name) for name in names))
 
 
 def is_followed_property(kind: type, found: Any) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 import dpnp
 import numpy as np
 
+from tl_dpnp.graph.apart import assigns_by_python
 from tl_dpnp.graph.attributes import AttributeWatcher
 from tl_dpnp.graph.breaks import Break
 from tl_dpnp.graph.class_checks import (
@@ -328,9 +329,10 @@ class Observer(AttributeWatcher):
             self._parts_guarded(initialize)
         fields = getattr(kind, "__dataclass_fields__", None)
         code = getattr(initialize, "__code__", None)
+        self.class_member(kind, "__setattr__", kind.__setattr__)
         return (
             fields is not None and code is not None and code.co_filename == "<string>"
-            and not hasattr(kind, "__post_init__")
+            and not hasattr(kind, "__post_init__") and assigns_by_python(kind, fields)
             and all(type(f.default_factory).__name__ == "_MISSING_TYPE" or f.default_factory in (list, dict)
                     for f in fields.values())
         )
