@@ -27,9 +27,9 @@ __all__ = ["BY_IDENTITY", "BY_VALUE", "CallKey", "array_facts", "without_sizes"]
 array_facts = attrgetter("shape", "strides", "dtype.num", "usm_type", "sycl_queue", "flags.writable")
 _FACTS = 6
 #: Immutable values, equal where they are of the same type and compare equal.
-BY_VALUE = (
+BY_VALUE = frozenset((
     bool, int, str, bytes, type(None), type(Ellipsis), np.dtype, types.UnionType, types.GenericAlias, *DEVICE_TYPES,
-)
+))
 #: Values that may compare equal though they differ, as zeros of different signs do, or differ from themselves: NaN.
 _BY_TEXT = (complex, range)
 #: What is the same only if it is the same object: functions, those of dpnp and NumPy among them, modules and classes.
