@@ -186,6 +186,12 @@ def entered_by_a_generator(v):
         return found + S.w
 
 
+def entered_by_a_stack(v):
+    with contextlib.ExitStack() as stack:
+        before = S.w * 2
+        return before, stack.enter_context(v), S.w * 1, stack.enter_context(touching())
+
+
 def gone_through(v):
     total = 0
     for part in v:
@@ -276,7 +282,8 @@ ACTS = {
     "missing": lambda v: v.missing, "getattr": lambda v: getattr(v, "missing", 1),
     "of a class": lambda v: OfClass.computed,
     "assigned": assigned, "assigned at once": assigned_at_once, "setattr": lambda v: setattr(v, "value", 1),
-    "deleted": deleted, "with": entered, "with a generator": entered_by_a_generator, "new": lambda v: Made() is None,
+    "deleted": deleted, "with": entered, "with a generator": entered_by_a_generator, "with a stack": entered_by_a_stack,
+    "new": lambda v: Made() is None,
     "metaclass": lambda v: MadeByClass() is None, "post_init": lambda v: MadeAfterwards(2).k, "exception": raised,
     "setattr of a data class": lambda v: MadeByAssignments(2).k,
     "lru_cache": lambda v: cached(2), "map": lambda v: list(map(v, [1, 2])), "thread": in_another_thread,

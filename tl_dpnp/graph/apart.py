@@ -8,6 +8,8 @@ and what they record is computed at once.
 from __future__ import annotations
 
 import collections
+import copy
+import dataclasses
 import functools
 import gc
 import operator
@@ -75,6 +77,7 @@ _COPIED = frozenset("__copy__ __deepcopy__ __reduce__ __reduce_ex__ __getstate__
 #: What Python has in classes for methods written in C.
 _OF_C = (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType,
          types.BuiltinFunctionType, types.GetSetDescriptorType, types.MemberDescriptorType)
+_DEEP_COPIES = (copy.deepcopy, dataclasses.asdict, dataclasses.astuple)
 #: What is found in classes by Python itself.
 _FOUND = (types.FunctionType, classmethod, staticmethod, type, FunctionWrapper, *_OF_C)
 _DATA = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, type, range)
@@ -261,9 +264,9 @@ class Apart:
                 or (not is_user_class(type(owner)) and self.is_quiet(owner))))
         return not (is_free and all(map(_is_data, values)))
 
-    def is_copied_apart(self, values: list[Any]) -> bool:
-        """Return whether copying some values may run code of the user."""
-        return any(runs_user_code(type(value), _COPIED) for value in values)
+    def is_copied_apart(self, function: Any, values: list[Any]) -> bool:
+        """Return whether a function that copies or rearranges may run code of the user, or reads arrays in objects."""
+        return function in _DEEP_COPIES or any(runs_user_code(type(value), _COPIED) for value in values)
 
 
 def _itself(kind: type) -> type:

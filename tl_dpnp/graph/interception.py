@@ -32,7 +32,7 @@ from tl_dpnp.graph.traced_scalars import OPERANDS, TRACED, TRACED_KINDS, plain
 __all__ = ["Interceptor", "called_by", "called_method", "hashable", "makers", "stood_for"]
 
 #: Standard modules that only rearrange what they are given: arrays among it stay lazy.
-_REARRANGING = frozenset("dataclasses copy functools operator itertools collections typing contextlib enum".split())
+_REARRANGING = frozenset("dataclasses copy functools operator itertools collections typing enum".split())
 _HIGHER_ORDER = (map, filter)
 _SPREADING = (zip, enumerate)
 _BUILTIN_KINDS = (
@@ -506,10 +506,9 @@ class Interceptor(Apart):
 
     def _foreign(self, function: Any, rearranges: bool, is_user: bool, /, *arguments: Any, **keywords: Any) -> Any:
         values = [*arguments, *keywords.values()]
-        if not (self.is_copied_apart(values) if rearranges else is_user or self.is_called_apart(function, values)):
-            return function(*arguments, **keywords)
-        with self.trace.outside():
-            return function(*map(plain, arguments), **{name: plain(value) for name, value in keywords.items()})
+        if is_user or (self.is_copied_apart if rearranges else self.is_called_apart)(function, values):
+            return self.done_apart(function, *arguments, **keywords)
+        return function(*arguments, **keywords)
 
     def take_in(self, value: Any) -> None:
         """Take in what a function of dpnp is given; there is nothing to do where nothing is observed."""
