@@ -12,6 +12,7 @@ import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
+from tl_dpnp.graph.dpnp_rules import nansum_takes_whole_elements
 from tl_dpnp.graph.inference import result_dtype
 from tl_dpnp.graph.nodes import Arange, Map, Node, number_node, part_dtype
 from tl_dpnp.graph.recorders import (
@@ -138,6 +139,9 @@ def _without_nan(reduction: str, neutral: float) -> Recorder:
 
     def record(trace: Trace, a: Any, *arguments: Any, **keywords: Any) -> Any:
         node = trace.operand(a)[0]
+        if node.dtype is not None and node.dtype.kind == "c" and reduction == "sum" \
+                and not nansum_takes_whole_elements():
+            raise NotFused(f"of {node.dtype}, dpnp looks at the parts one by one")
         if node.dtype is not None and node.dtype.kind in "fc":
             a = _where(trace, recorded(trace, "logical_not", recorded(trace, "isnan", a)), a, neutral)
         return recorded(trace, reduction, a, *arguments, **keywords)

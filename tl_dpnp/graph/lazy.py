@@ -19,9 +19,15 @@ from tl_dpnp.graph.extents import base_of
 from tl_dpnp.graph.nodes import Array, Node
 from tl_dpnp.graph.partition import substitute
 from tl_dpnp.graph.views import c_strides
-from tl_dpnp.runtime.sycl.dpnp_adapter import become_plain, content_slot, dpnp_array_of
+from tl_dpnp.runtime.sycl.dpnp_adapter import (
+    become_plain,
+    content_slot,
+    dpnp_array_of,
+    strides_are_bytes,
+    usm_array_of,
+)
 
-__all__ = ["LazyArray"]
+__all__ = ["LazyArray", "element_strides"]
 
 #: Lazy arrays have none of their own, so that they can become plain ones; mypy is not to look for attributes in there.
 _NO_SLOTS: tuple[str, ...] = ()
@@ -128,8 +134,9 @@ class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Strides in elements, as they will be."""
-        return _strides(self._node)
+        """Strides as they will be, in what dpnp has them in: elements, or bytes."""
+        strides = element_strides(self)
+        return tuple(stride * self.itemsize for stride in strides) if strides_are_bytes() else strides
 
     def __len__(self) -> int:
         if not self.shape:
@@ -158,7 +165,11 @@ class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
         return self.transpose()
 
 
-def _strides(node: Node) -> tuple[int, ...]:
+def element_strides(array: Any) -> tuple[int, ...]:
+    """Return the strides of an array, lazy or not, in elements."""
+    if type(array) is not LazyArray:
+        return tuple(usm_array_of(array).strides)
+    node = array._node
     if isinstance(node, Array):
         return node.strides
     base = base_of(node)

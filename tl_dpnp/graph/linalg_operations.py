@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
-import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.composed_operations import as_floating
+from tl_dpnp.graph.dpnp_rules import raise_singular, singular_inverse_is_an_error, solves_stacks_of_vectors
 from tl_dpnp.graph.elimination import LARGEST_MATRIX
 from tl_dpnp.graph.nodes import Eliminate
 from tl_dpnp.graph.recorders import check_arrays, recorded, records, result_array, static_integer
@@ -68,24 +69,38 @@ def _det(trace: Trace, a: Any) -> Any:
 @records("linalg.inv")
 def _inv(trace: Trace, a: Any) -> Any:
     """Record the inverses of a batch, in which dpnp 0.15 has infinities and NaN for singular matrices."""
-    operand = trace.operand(_matrices(trace, a, 3))
-    return result_array(trace, Eliminate(operand[0].shape, operand[0].dtype, "inv", (operand[0],)), [operand])
+    x = _matrices(trace, a, 3)
+    inverse = trace.record("inverse", _inverse, (x,), {})
+    if singular_inverse_is_an_error():
+        _check_singular(trace, "inv", x, inverse, "solve several systems by one call")
+    return inverse
 
 
 @records("linalg.solve")
 def _solve(trace: Trace, a: Any, b: Any) -> Any:
     """Record the solutions of a batch; they are computed at once, to raise the error for a singular matrix."""
     x, y = _matrices(trace, a, 3), _floats(trace, b)
-    is_vector = y.ndim == x.ndim - 1
-    if y.shape[: x.ndim - 1] != x.shape[:-1] or not y.size:
+    is_vector = y.ndim == x.ndim - 1 and solves_stacks_of_vectors()
+    if y.ndim != x.ndim - is_vector or y.shape[: x.ndim - 1] != x.shape[:-1] or not y.size:
         raise NotFused("the right-hand sides do not fit")
     columns = recorded(trace, "expand_dims", y, -1) if is_vector else y
     solution = trace.record("solution", _solution, (x, columns), {})
-    singular = trace.record("singular", _singular, (x,), {})
-    trace.note("linalg.solve", "a singular matrix is an error, so a kernel ends here", "multiply by linalg.inv")
-    trace.materialize([solution, singular])
-    trace.call(_raise_if_any, "linalg.solve", (singular,), {})
+    hint = "" if singular_inverse_is_an_error() else "multiply by linalg.inv"
+    _check_singular(trace, "solve", x, solution, hint)
     return recorded(trace, "squeeze", solution, -1) if is_vector else solution
+
+
+def _check_singular(trace: Trace, name: str, x: Any, result: Any, hint: str) -> None:
+    """Have a result computed at once, and dpnp's error raised if a matrix is singular."""
+    singular = trace.record("singular", _singular, (x,), {})
+    trace.note(f"linalg.{name}", "a singular matrix is an error, so a kernel ends here", hint)
+    trace.materialize([result, singular])
+    trace.call(functools.partial(_raise_if_any, name), f"linalg.{name}", (singular,), {})
+
+
+def _inverse(trace: Trace, x: Any) -> Any:
+    operand = trace.operand(x)
+    return result_array(trace, Eliminate(operand[0].shape, operand[0].dtype, "inv", (operand[0],)), [operand])
 
 
 def _solution(trace: Trace, x: Any, y: Any) -> Any:
@@ -100,7 +115,7 @@ def _singular(trace: Trace, x: Any) -> Any:
     return result_array(trace, Eliminate(x.shape[:-2], np.dtype(bool), "singular", (operand[0],)), [operand])
 
 
-def _raise_if_any(singular: Any) -> None:
+def _raise_if_any(name: str, singular: Any) -> None:
     """Raise dpnp's error if a matrix is singular."""
     if singular.asnumpy().any():
-        raise dpnp.linalg.LinAlgError("The input coefficient matrix is singular.")
+        raise_singular(name)

@@ -12,6 +12,7 @@ import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.inference import result_dtype
+from tl_dpnp.graph.lazy import element_strides
 from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Reshape, View
 from tl_dpnp.graph.products import contraction, einsum_node, matmul_node
 from tl_dpnp.graph.recorders import (
@@ -64,7 +65,7 @@ def _check_c_order(out: Any) -> None:
     """Raise `NotFused` for a result in another order: dpnp refuses it in some functions."""
     if isinstance(out, dpnp.ndarray) and not all(
         size == 1 or stride == packed
-        for size, stride, packed in zip(out.shape, out.strides, c_strides(out.shape), strict=True)
+        for size, stride, packed in zip(out.shape, element_strides(out), c_strides(out.shape), strict=True)
     ):
         raise NotFused("out= is not in C order")
 

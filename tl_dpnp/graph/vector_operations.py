@@ -11,6 +11,7 @@ from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.inference import result_dtype
 from tl_dpnp.graph.recorders import array_axis, array_operands, check_arrays, recorded, records, static_integer
 from tl_dpnp.graph.trace import Trace
+from tl_dpnp.graph.traced_scalars import plain
 from tl_dpnp.graph.view_operations import diagonal_axes
 from tl_dpnp.graph.views import view
 
@@ -78,10 +79,19 @@ def _cross(trace: Trace, a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc
 def _kron(trace: Trace, a: Any, b: Any) -> Any:
     """Record the Kronecker product: each element of one times all of the other, seen as a block."""
     if not (isinstance(a, dpnp.ndarray) and isinstance(b, dpnp.ndarray) and a.ndim and b.ndim):
-        return recorded(trace, "multiply", a, b)
+        return _kron_of_number(trace, a, b)
     ndim = max(a.ndim, b.ndim)
     shapes = [(1,) * (ndim - array.ndim) + array.shape for array in (a, b)]
     blocks = recorded(trace, "reshape", a, tuple(size for place in range(ndim) for size in (shapes[0][place], 1)))
     within = recorded(trace, "reshape", b, tuple(size for place in range(ndim) for size in (1, shapes[1][place])))
     product = recorded(trace, "multiply", blocks, within)
     return recorded(trace, "reshape", product, tuple(int(np.prod(sizes)) for sizes in zip(*shapes, strict=True)))
+
+
+def _kron_of_number(trace: Trace, a: Any, b: Any) -> Any:
+    """Record a product, if it has the dtype that dpnp gives it: in 0.20 a number of Python's is an array of its own."""
+    product = recorded(trace, "multiply", a, b)
+    given = tuple(value.dtype if isinstance(value, dpnp.ndarray) else plain(value) for value in (a, b))
+    if product.dtype != result_dtype(dpnp.kron, given, product.sycl_queue):
+        raise NotFused("dpnp gives the Kronecker product with a number another dtype")
+    return product

@@ -8,6 +8,7 @@ the only one: arrays have no other attributes, and there are no weak references 
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterable, Sequence
 from types import FunctionType, SimpleNamespace
@@ -50,6 +51,12 @@ def dpnp_array_of(array: Any) -> Any:
     result = object.__new__(dpnp.ndarray)
     result._array_obj = array
     return result
+
+
+@functools.cache
+def strides_are_bytes() -> bool:
+    """Return whether dpnp's arrays have their strides in bytes, as those of 0.20, and not in elements."""
+    return bool(dpnp_array_of(usm_ndarray((2,), dtype="i2")).strides == (2,))
 
 
 def reverses_floor_division(kind: type) -> bool:
