@@ -21,7 +21,10 @@ from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, RULES, Block
 from tl_dpnp.kernels.dpas.fragments import Size
 from tl_dpnp.kernels.llvm import I32, I64, constant, index
 
-__all__ = ["BlockMessages", "Surface"]
+__all__ = ["NEWLINE", "BlockMessages", "Surface"]
+
+#: Between lines of inline assembly.
+NEWLINE = "\\0A"
 
 #: The port of the memory unit, and the bits of a descriptor: the kind of message with the length of the header; what is
 #: kept in caches; how many registers are loaded.
@@ -84,24 +87,35 @@ class BlockMessages:
 
     # --- headers -----------------------------------------------------------------------------------------------------
 
-    def header(self, surface: Surface, block: Block, column: ir.Value, row: ir.Value) -> ir.Value:
-        """Return the header for the block that starts at a place, in elements of the matrix."""
+    def header(
+        self, surface: Surface, block: Block, column: ir.Value, row: ir.Value, moving: int = ROW
+    ) -> ir.Value:
+        """Return the header for the block that starts at a place, in elements of the matrix.
+
+        The field that a loop changes is set last, so that all else is done in front of the loop.
+        """
         builder = self.builder
         address = builder.ptrtoint(surface.pointer, I64)
         before = builder.and_(address, index(RULES.address - 1))
         base = builder.sub(address, before)
         before = builder.trunc(before, I32)
-        first = builder.trunc(_in_bytes(builder, column, surface.bits), I32)
-        first = builder.udiv(builder.add(first, before), constant(I32, block.word_bits // 8))
+        word = constant(I32, block.word_bits // 8)
+        if surface.bits == block.word_bits:
+            first = builder.trunc(column, I32)
+        else:
+            first = builder.udiv(builder.trunc(_in_bytes(builder, column, surface.bits), I32), word)
+        first = builder.add(first, builder.udiv(before, word))  # which is a multiple of words
 
         def less(size: Size, bits: int = 8) -> ir.Value:
             return builder.sub(builder.trunc(_in_bytes(builder, size, bits), I32), constant(I32, 1))
 
+        places = {COLUMN: first, ROW: builder.trunc(row, I32)}
+        last = places.pop(moving)
         return self.spread({
             0: builder.trunc(base, I32), 1: builder.trunc(builder.lshr(base, index(32)), I32),
             2: builder.add(before, less(surface.width, surface.bits)), 3: less(surface.height),
-            4: less(surface.pitch, surface.bits), COLUMN: first, ROW: builder.trunc(row, I32),
-            7: constant(I32, block.field),
+            4: less(surface.pitch, surface.bits), 7: constant(I32, block.field),
+            **places, moving: last,
         })
 
     def step(self, field: int, elements: int) -> ir.Value:
