@@ -155,6 +155,44 @@ def test_products_of_cooperative_matrices_have_dpas(device):
     assert {"dpas", "sync"} <= {entry.name for entry in entries}
 
 
+def tiled_product(factor, total, depth, first=""):
+    """Return a product in cooperative matrices, a tile for each work-group, and the same by one instruction.
+
+    The first factor may be transposed in memory.
+    """
+    place = "%k, %i" if first else "%i, %k"
+    a, b, c = (f"memref<{type}x?x?>" for type in (factor, factor, total))
+    sums = f"coopmatrix<{total}x64x32,matrix_acc>"
+    tiles = f"""func @f(%A: {a}, %B: {b}, %C: {c}) {{
+        %x = group_id.x : index  %y = group_id.y : index  %rows = constant 64 : index  %columns = constant 32 : index
+        %depth = constant {depth} : index  %0 = constant 0 : index  %terms = size %B[0] : index
+        %i = mul %x, %rows : index  %j = mul %y, %columns : index  %zero = constant 0 : {sums}
+        parallel {{
+            %sum = for %k = %0, %terms, %depth init(%c=%zero) -> ({sums}) {{
+                %a = cooperative_matrix_load{first}.both_checked %A[{place}] : coopmatrix<{factor}x64x{depth},matrix_a>
+                %b = cooperative_matrix_load.both_checked %B[%k, %j] : coopmatrix<{factor}x{depth}x32,matrix_b>
+                %d = cooperative_matrix_mul_add %a, %b, %c : {sums}
+                yield (%d)
+            }}
+            cooperative_matrix_store.both_checked %sum, %C[%i, %j]
+        }}
+    }}"""
+    return tiles, f"func @f(%A: {a}, %B: {b}, %C: {c}) {{ gemm{first or '.n'}.n 1, %A, %B, 0, %C }}"
+
+
+@needs_tools
+@pytest.mark.parametrize(("factor", "total", "depth", "first"), [
+    ("bf16", "f32", 32, ""), ("f16", "f32", 32, ""), ("i8", "i32", 64, ""), ("f16", "f32", 32, ".t"),
+])
+def test_cooperative_matrices_keep_the_matrix_engine_as_busy_as_gemm_does(factor, total, depth, first):
+    """Sums, which the loop carries, stay in the registers that DPAS adds to, and loads are large blocks."""
+    tiles, gemm = (tl_dpnp.compile(source, cache=False).compile_offline("pvc").resources
+                   for source in tiled_product(factor, total, depth, first))
+    assert tiles.loop["dpas"] == 32
+    assert tiles.scratch == tiles.spilled == 0
+    assert tiles.dpas_share >= 0.9 * gemm.dpas_share
+
+
 @needs_tools
 def test_random_programs_on_cooperative_matrices_compile():
     for seed in range(2):

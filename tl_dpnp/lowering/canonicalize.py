@@ -12,6 +12,7 @@ from dataclasses import replace
 from tl_dpnp.language import ops
 from tl_dpnp.language.interpreter import scalar as semantics
 from tl_dpnp.lowering.decomposition import decompose
+from tl_dpnp.lowering.fragment_choice import BlocksFit
 from tl_dpnp.lowering.rewrite import map_operation, with_regions
 from tl_dpnp.lowering.work_items import has_work_items, spread_work_items
 from tl_dpnp.scalars import I1, ScalarType
@@ -19,13 +20,13 @@ from tl_dpnp.scalars import I1, ScalarType
 __all__ = ["canonicalize", "fold_constants", "remove_dead_code", "rename_uniquely"]
 
 
-def canonicalize(function: ops.Function, kept: Container[int] = ()) -> ops.Function:
+def canonicalize(function: ops.Function, kept: Mapping[int, BlocksFit | None] | None = None) -> ops.Function:
     """Return `function` in canonical form; it computes the same.
 
     Regions of work-items stay whose numbers are `kept` (`fragments.py`).
     """
     if has_work_items(function):
-        function = spread_work_items(rename_uniquely(function), kept)
+        function = spread_work_items(rename_uniquely(function), kept or {})
     return remove_dead_code(fold_constants(rename_uniquely(decompose(function))))
 
 

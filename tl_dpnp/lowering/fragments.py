@@ -1,21 +1,25 @@
 """Which regions of work-items keep their cooperative matrices in registers, as fragments, and what multiplies these.
 
-Such a region stays as it is: a warp runs it for a sub-group of the program.  All others become phases of all work-items
-(`work_items.py`).
+Such a region stays as it is: a warp, or a sub-group with DPAS (`dpas_fragments.py`), runs it for a sub-group of the
+program.  All others become phases of all work-items (`work_items.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+from tl_dpnp.kernels.dpas.sums import LANES as LANES_OF_BLOCKS
 from tl_dpnp.kernels.mma.fragments import ACROSS, Fragment, rows_of
 from tl_dpnp.kernels.mma.rows import LANES, MmaRow
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import CooperativeMatrixType
 from tl_dpnp.lowering.device import LoweringOptions
+from tl_dpnp.lowering.dpas_fragments import SubgroupRegion, product_row
+from tl_dpnp.lowering.fragment_choice import BlocksFit, FragmentChoice, regions_of, uses_work_item
 from tl_dpnp.lowering.fragment_registers import most_registers
+from tl_dpnp.lowering.mappings.frames import FRAMES
 from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.scalars import Precision, ScalarType
 from tl_dpnp.target.catalog import TENSOR_CORES
@@ -31,15 +35,10 @@ _PLAIN = (ops.ScalarOperation, ops.GroupId, ops.GroupSize, ops.Load, ops.Store, 
 _COOPERATIVE = (ops.CooperativeMatrixConstruct, ops.CooperativeMatrixMulAdd, ops.CooperativeMatrixScale,
                 ops.CooperativeMatrixApply, ops.CooperativeMatrixLoad, ops.CooperativeMatrixStore,
                 ops.ScalarOperation, ops.If, ops.For, ops.Yield)
+#: Registers of a GPU thread that matrices which DPAS multiplies are made for.
+_MOST_REGISTERS = 256
 #: What the table of instructions calls types of sums; those of u32 wrap as those of i32 do.
 _SUMS = {"f32": "f32", "f64": "f64", "i32": "s32", "u32": "s32"}
-
-
-class FragmentChoice(NamedTuple):
-    """The regions whose matrices are fragments, by their numbers in the function, and what to tell of all of them."""
-
-    kept: frozenset[int] = frozenset()
-    remarks: tuple[str, ...] = ()
 
 
 class FragmentProduct(NamedTuple):
@@ -51,28 +50,35 @@ class FragmentProduct(NamedTuple):
 
 def choose_fragments(function: ops.Function, device: Device, options: LoweringOptions) -> FragmentChoice:
     """Return which regions of a function keep their matrices in registers; its names are unique."""
-    if device.capability == (0, 0):
-        return FragmentChoice()  # it has no warps
-    kept, remarks = set(), []
+    lanes = options.emulate_dpas or device.dpas_lanes
+    if device.capability == (0, 0) and not lanes:
+        return FragmentChoice()  # it has neither warps nor DPAS
+    missing = _missing_for_dpas(lanes, options) if lanes else _missing(device)
+    missing = missing or _missing_for_all(options)
+    kept, remarks = dict[int, BlocksFit | None](), []
     for number, region in enumerate(regions_of(function)):
         if not any(operation.is_cooperative for operation in region.body.walk()):
             continue
-        reason = _missing(device, options) or next(_Region(function, region, device, options.precision).faults(), None)
+        found = (SubgroupRegion(function, region) if lanes else
+                 _Region(function, region, device, options.precision))
+        reason = missing or next(found.faults(), None)
         where = f"the matrices of {region.mnemonic}" + (f" in line {region.span.line}" * (region.span != ops.NO_SPAN))
         if reason is None:
-            kept.add(number)
-            products = (product_of(operation, options.precision) for operation in region.body.walk()
-                        if isinstance(operation, ops.CooperativeMatrixMulAdd))
-            found = {str(product.row) for product in products if product is not None}
-            remarks.append(f"{where} are in registers{', multiplied by ' * bool(found)}{', '.join(sorted(found))}")
+            kept[number] = found.guard
+            by = sorted(_instructions(region, options.precision, lanes))
+            otherwise = ", in local memory where messages cannot move blocks" if found.guard else ""
+            remarks.append(f"{where} are in registers{', multiplied by ' * bool(by)}{', '.join(by)}{otherwise}")
         else:
             remarks.append(f"{where} are in local memory: {reason}")
-    return FragmentChoice(frozenset(kept), tuple(remarks))
+    return FragmentChoice(kept, tuple(remarks), _MOST_REGISTERS if lanes and kept else 0)
 
 
-def regions_of(function: ops.Function) -> Iterator[ops.Parallel | ops.ForeachTile]:
-    """Yield the regions of work-items of a function, which are numbered in this order."""
-    return (operation for operation in function.body.walk() if isinstance(operation, ops.Parallel | ops.ForeachTile))
+def _instructions(region: ops.Parallel | ops.ForeachTile, precision: Precision, lanes: int) -> set[str]:
+    """Return what multiplies the matrices of a region."""
+    products = [each for each in region.body.walk() if isinstance(each, ops.CooperativeMatrixMulAdd)]
+    if lanes:
+        return {str(product_row(each)) for each in products}
+    return {str(found.row) for each in products if (found := product_of(each, precision)) is not None}
 
 
 def product_of(operation: ops.CooperativeMatrixMulAdd, precision: Precision) -> FragmentProduct | None:
@@ -92,10 +98,24 @@ def _factor(name: str, component: ScalarType) -> str:
     return f"{name[0].replace('i', 's')}{component.bits}" if component.is_integer else name
 
 
-def _missing(device: Device, options: LoweringOptions) -> str | None:
-    """Return why no region keeps its matrices in registers, whatever is in it."""
+def _missing(device: Device) -> str | None:
+    """Return why no region keeps its matrices in the registers of warps, whatever is in it."""
     if device.capability < TENSOR_CORES:
         return f"{device.name} has a compute capability below {'.'.join(map(str, TENSOR_CORES))}"
+    return None
+
+
+def _missing_for_dpas(lanes: int, options: LoweringOptions) -> str | None:
+    """Return why no region keeps its matrices in the registers of sub-groups, whatever is in it."""
+    if lanes != LANES_OF_BLOCKS:
+        return f"sub-groups of {lanes} have no messages that move blocks"
+    if options.form is not None and FRAMES[options.form].is_alone:
+        return "one work-item computes a work-group"
+    return None
+
+
+def _missing_for_all(options: LoweringOptions) -> str | None:
+    """Return why no region of any device keeps its matrices in registers."""
     if options.debug:
         return "debug=True checks each access"
     if options.schedules:
@@ -111,6 +131,7 @@ class _Region:
     region: ops.Parallel | ops.ForeachTile
     device: Device
     precision: Precision
+    guard: ClassVar[BlocksFit | None] = None
 
     def faults(self) -> Iterator[str]:
         """Yield why the matrices cannot be in registers."""
@@ -132,13 +153,8 @@ class _Region:
                 types = [str(ops.matrix_type(value).component) for value in (operation.A, operation.B, operation.C)]
                 yield (f"no instruction for fragments multiplies {types[0]} by {types[1]} into {types[2]} with "
                        f"precision {self.precision!r} and a sum of {ops.matrix_type(operation.A).columns}")
-        varying = _varying(self.region.body)
-        for operation in self.region.body.walk():
-            if isinstance(operation, ops.CooperativeMatrixApply) and any(
-                isinstance(operand, ops.Value) and operand.name in varying
-                for inner in operation.body.walk() for operand in inner.operands
-            ):
-                yield "the body of cooperative_matrix_apply depends on the work-item that runs it"
+        if uses_work_item(self.region.body):
+            yield "the body of cooperative_matrix_apply depends on the work-item that runs it"
         yield from self.register_faults(items)
 
     def register_faults(self, items: ops.WorkItems) -> Iterator[str]:
@@ -164,21 +180,3 @@ def _type_faults(value: ops.Operand) -> Iterator[str]:
             yield f"{value} has {size} {what}, no multiple of {ACROSS}"
     if type.component.is_complex or type.component.is_subbyte or type.component.is_boolean:
         yield f"{value} has components of {type.component}"
-
-
-def _varying(region: ops.Region) -> set[str]:
-    """Return the values in a region that may differ between the work-items of a sub-group."""
-    found: set[str] = set()
-    count = -1
-    while count != len(found):
-        count = len(found)
-        for operation in region.walk():
-            depends = isinstance(operation, ops.SubgroupLocalId) or any(
-                isinstance(operand, ops.Value) and operand.name in found for operand in operation.operands)
-            yielded = (value for inner in operation.regions for each in inner if isinstance(each, ops.Yield)
-                       for value in each.values)
-            if depends or any(isinstance(value, ops.Value) and value.name in found for value in yielded):
-                found.update(value.name for value in (*operation.results, *operation.loop_variables))
-                found.update(value.name for inner in operation.regions for each in inner.walk()
-                             for value in each.results if depends)
-    return found

@@ -41,13 +41,17 @@ class PhaseValues:
 
     `memory` has the temporaries to use, by their numbers; without it all are made up, to find those that are `read`,
     whose types that has.  `extents` are the ranges of the loops of a phase, whose first is that of the work-items in a
-    sub-group.  Where `is_joint`, phases are for sub-groups, one after another, and the whole work-group takes part in
-    each: what cooperative matrices are lowered to stands there.  `matrices` has the numbers of their temporaries;
-    `constants` are those that are filled with constants.
+    sub-group.  Sub-groups of the program are in so many `rows`, which are more than those of `items` where these are
+    only one at a time.  Where `is_joint`, phases are for sub-groups, one after another, and the whole work-group takes
+    part in each: what cooperative matrices are lowered to stands there.  `matrices` has the numbers of their
+    temporaries; `constants` are those that are filled with constants.
     """
 
-    def __init__(self, b: FunctionBuilder, items: ops.WorkItems, memory: dict[int, ops.Value] | None = None) -> None:
-        self.b, self.items = b, items
+    def __init__(
+        self, b: FunctionBuilder, items: ops.WorkItems, memory: dict[int, ops.Value] | None = None,
+        rows: int | None = None,
+    ) -> None:
+        self.b, self.items, self.rows = b, items, items.rows if rows is None else rows
         self.is_trial, self.memory = memory is None, memory or {}
         self.read: dict[int, Type] = {}
         self.extents: Sequence[Argument] = (items.lanes, items.rows * items.columns)

@@ -132,9 +132,9 @@ class Phases(PhaseControl, PhaseExchanges):
             case ops.SubgroupLocalId():
                 found = self.indices[0]
             case ops.SubgroupId(axis="x"):
-                found = self.b.rem(found, self.items.rows)
+                found = self.b.rem(found, self.rows)
             case ops.SubgroupId(axis="y"):
-                found = self.b.div(found, self.items.rows)
+                found = self.b.div(found, self.rows)
             case ops.SubgroupId():
                 found = ops.Constant(0, INDEX)
         return self.b.cast(found, type)

@@ -142,7 +142,7 @@ def _with_loops(analysis: Analysis, mapping: LoopMapping) -> LoweredKernel:
         function=function, mapping=mapping, placements=placements, local_memory=local_memory, make_kernel=maker,
         debug=options.debug, groups_ahead=_groups_ahead(kernels, placements, work), palette=palette,
         make_jammed=MicroKernels(analysis, mapping, jammed, local_memory) if jammed else None,
-        items=ops.work_items_of(analysis.parsed), precision=options.precision, failure=failure,
+        items=ops.work_items_of(analysis.parsed), engine=engine, precision=options.precision, failure=failure,
         vector_bytes=device.vector_bytes if mapping.frame.is_alone and device.is_cpu and not options.debug else 0,
     )
     body = writer.write()
@@ -150,7 +150,7 @@ def _with_loops(analysis: Analysis, mapping: LoopMapping) -> LoweredKernel:
         body = replace(body, statements=with_branch_barriers(body.statements))
     plan = LaunchPlan(
         _KERNEL_NAME, mapping.form, layout.lanes, layout.subgroups, local_memory, work, mapping.teams, body.checks,
-        registers_of(kernels), parts=mapping.parts, measured=writer.measured,
+        max(registers_of(kernels), analysis.fragments.registers), parts=mapping.parts, measured=writer.measured,
     )
     remarks = (*mapping.remarks, *analysis.fragments.remarks,
                *(f"{kernel.schedule.name} {kernel.remark}" for kernel in kernels if kernel.remark))

@@ -1,7 +1,8 @@
 """Regions that each work-item runs for itself, as ``foreach`` loops over the work-items.
 
 The work-items that a program sees are indices of loops, whichever work-items a device has: a region becomes phases
-(`phases.py`), each of which is a ``foreach``.  Regions whose matrices are in registers (`fragments.py`) stay.
+(`phases.py`), each of which is a ``foreach``.  Regions whose matrices are in registers (`fragments.py`) stay, beside
+phases for arrays that messages cannot access where there may be some.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 from tl_dpnp.errors import Span
 from tl_dpnp.language import ops
 from tl_dpnp.language.builder import FunctionBuilder
-from tl_dpnp.lowering.fragments import regions_of
+from tl_dpnp.lowering.fragment_choice import BlocksFit, regions_of
 from tl_dpnp.lowering.rewrite import replace_body, with_regions
 from tl_dpnp.scalars import INDEX
 
@@ -29,17 +30,17 @@ def has_work_items(function: ops.Function) -> bool:
     return any(isinstance(operation, kinds) or operation.is_cooperative for operation in function.body.walk())
 
 
-def spread_work_items(function: ops.Function, kept: Container[int] = ()) -> ops.Function:
+def spread_work_items(function: ops.Function, kept: Mapping[int, BlocksFit | None]) -> ops.Function:
     """Return a function without instructions about work-items; the names of `function` must be unique.
 
-    Regions whose numbers are `kept` stay, with the constants that they use.
+    Regions whose numbers are `kept` stay, with the constants that they use: where what comes with them allows it.
     """
     taken = {parameter.name for parameter in function.parameters}
     for operation in function.body.walk():
         taken.update(value.name for value in (*operation.results, *operation.loop_variables))
     constants = {operation.result.name: operation for operation in function.body.walk()
                  if isinstance(operation, ops.CooperativeMatrixConstruct) and operation.is_constant}
-    staying = {id(region) for number, region in enumerate(regions_of(function)) if number in kept}
+    staying = {id(region): kept[number] for number, region in enumerate(regions_of(function)) if number in kept}
     used = {operand.name for region in regions_of(function) if id(region) in staying
             for inner in region.body.walk() for operand in inner.operands if isinstance(operand, ops.Value)}
     items = ops.work_items_of(function)
@@ -47,12 +48,15 @@ def spread_work_items(function: ops.Function, kept: Container[int] = ()) -> ops.
 
 
 class _Spreading(NamedTuple):
-    """What regions are spread by; those with the identities `staying` are not, and use the values `used`."""
+    """What regions are spread by; those with the identities `staying` are not, and use the values `used`.
+
+    What stays comes with what decides at run time whether it is run, if anything does.
+    """
 
     items: ops.WorkItems
     taken: Collection[str]
     constants: _Constants
-    staying: Container[int]
+    staying: Mapping[int, BlocksFit | None]
     used: Container[str]
 
 
@@ -67,28 +71,52 @@ def _spread(region: ops.Region, by: _Spreading) -> Iterator[ops.Operation]:
             number = ops.Constant(operation.number(items), INDEX)
             yield ops.Cast(operand=number, result=operation.result, span=operation.span)
             continue
-        stays = id(operation) in by.staying
+        stays, guard = id(operation) in by.staying, by.staying.get(id(operation))
         operation = with_regions(operation, [ops.Region(tuple(_spread(inner, by))) for inner in operation.regions])
-        if isinstance(operation, ops.Parallel | ops.ForeachTile) and not stays:
-            own = {inner.span for inner in operation.body.walk()}
-            yield from _placed(_written(operation, items, by.taken, by.constants), operation.span, own)
-        else:
+        if not isinstance(operation, ops.Parallel | ops.ForeachTile) or (stays and guard is None):
             yield operation
+            continue
+        own = {inner.span for inner in operation.body.walk()}
+        phases = _placed(_written(operation, items, by, is_apart=stays), operation.span, own)
+        if guard is None:
+            yield from phases
+        else:
+            fit = guard.result
+            while fit.name in by.taken:
+                fit = replace(fit, name=f"{fit.name}_")
+            yield replace(guard, result=fit, span=operation.span)
+            yield ops.If(condition=fit, outputs=(), then=ops.Region((operation,)),
+                         otherwise=ops.Region(tuple(phases)), span=operation.span)
 
 
 def _written(
-    operation: ops.Parallel | ops.ForeachTile, items: ops.WorkItems, taken: Collection[str], constants: _Constants
+    operation: ops.Parallel | ops.ForeachTile, items: ops.WorkItems, by: _Spreading, is_apart: bool
 ) -> ops.Region:
-    """Return what takes the place of a region; what it keeps in memory shows in a first attempt."""
+    """Return what takes the place of a region; what it keeps in memory shows in a first attempt.
+
+    Where it `is_apart`, sub-groups, which do not wait for one another, are done one after the other, in the memory of
+    one of them.
+    """
     from tl_dpnp.lowering.phase_values import memory_type  # which programs without such regions do not need
     from tl_dpnp.lowering.phases import Phases
 
+    together = ops.WorkItems(items.lanes, 1, 1) if is_apart else items
+
+    def write(b: FunctionBuilder, memory: dict[int, ops.Value] | None) -> Phases:
+        phases = Phases(b, together, memory, items.rows)
+        if together.subgroups == items.subgroups or isinstance(operation, ops.ForeachTile):
+            phases.write(operation, by.constants)
+        else:
+            with b.for_(0, items.rows * items.columns) as number:
+                phases.subgroup = lambda: number
+                phases.write(operation, by.constants)
+        return phases
+
     # Parameters of these names keep the builder from giving them to other values.
-    trial = Phases(FunctionBuilder("work_items", dict.fromkeys(taken, INDEX)), items)
-    trial.write(operation, constants)
-    b = FunctionBuilder("work_items", dict.fromkeys(taken, INDEX))
-    memory = {number: b.alloca(memory_type(type, items)) for number, type in sorted(trial.read.items())}
-    Phases(b, items, memory).write(operation, constants)
+    trial = write(FunctionBuilder("work_items", dict.fromkeys(by.taken, INDEX)), None)
+    b = FunctionBuilder("work_items", dict.fromkeys(by.taken, INDEX))
+    memory = {number: b.alloca(memory_type(type, together)) for number, type in sorted(trial.read.items())}
+    write(b, memory)
     body, kept = b.function().body, {value.name for value in memory.values()}
     temporaries = {operation.result.name: operation for operation in body
                    if isinstance(operation, ops.Alloca) and operation.result.name in kept}

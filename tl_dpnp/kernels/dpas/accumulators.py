@@ -14,19 +14,16 @@ from typing import TypeAlias
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.dpas.block_messages import BlockMessages
+from tl_dpnp.kernels.dpas.block_messages import NEWLINE, BlockMessages
 from tl_dpnp.kernels.dpas.block_shapes import RULES, Block
 from tl_dpnp.kernels.dpas.emulation import emulate
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.llvm import I32, constant
 
-__all__ = ["Accumulators", "Fragment", "Part", "accumulators_for"]
+__all__ = ["Accumulators", "EmulatedFragment", "Fragment", "Part", "accumulators_for"]
 
 # Moves of 32 elements have no mask: that of a sub-group of 16 lanes would leave the upper half out.
-
-#: Between lines of inline assembly.
-_NEWLINE = "\\0A"
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,7 @@ class Fragment:
 
 
 @dataclass(frozen=True)
-class _Emulation:
+class EmulatedFragment:
     """A fragment as a value, and its elements that are in all lanes."""
 
     value: ir.Value
@@ -47,7 +44,7 @@ class _Emulation:
 
 
 #: What DPAS takes: a part of a block, or a value of its own.
-Part: TypeAlias = Fragment | _Emulation
+Part: TypeAlias = Fragment | EmulatedFragment
 
 
 @dataclass(frozen=True)
@@ -172,7 +169,7 @@ class _InPlace(Accumulators):
         return self.messages.load(header, block, type_)
 
     def _asm(self, result: ir.Type, lines: Sequence[str], constraints: str, arguments: Sequence[ir.Value]) -> ir.Value:
-        text = _NEWLINE.join(("{", *lines, "}"))
+        text = NEWLINE.join(("{", *lines, "}"))
         function = ir.FunctionType(result, [argument.type for argument in arguments])
         return self.builder.asm(function, text, constraints, arguments, True)
 
@@ -189,11 +186,11 @@ class _Emulated(Accumulators):
     def part(self, fragment: Fragment, of_a: bool) -> Part:
         type_ = operand_types(self.row)[1 if of_a else 0]
         value = self.messages.fragment(fragment.loaded, fragment.block, fragment.offset, type_, self.rounds)
-        return _Emulation(value, {})
+        return EmulatedFragment(value, {})
 
     def add(self, total: ir.Value, a: Part, b: Part) -> ir.Value:
-        assert isinstance(a, _Emulation)
-        assert isinstance(b, _Emulation)
+        assert isinstance(a, EmulatedFragment)
+        assert isinstance(b, EmulatedFragment)
         return emulate(self.builder, self.row, b.value, a.value, total, b.known)
 
     def carried(self, totals: Sequence[ir.Value]) -> list[ir.Value]:

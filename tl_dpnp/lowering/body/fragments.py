@@ -1,10 +1,8 @@
-"""Regions of work-items whose matrices are in registers: a warp runs them for a sub-group of the program."""
+"""Instructions on matrices that are in the registers of a warp."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -18,132 +16,42 @@ from tl_dpnp.kernels.mma.fragments import Fragment, Layout
 from tl_dpnp.language import ops
 from tl_dpnp.language.instructions.componentwise import on_components
 from tl_dpnp.language.types import CooperativeMatrixType
-from tl_dpnp.lowering.body.building import MINIMUM, call
-from tl_dpnp.lowering.body.memrefs import MemrefWriter
-from tl_dpnp.lowering.body.tree import Comparison, Expression, Name, add, multiply, offset_of, subtract
+from tl_dpnp.lowering.body.building import call
+from tl_dpnp.lowering.body.regions import MatrixWriter, RegionWriter
+from tl_dpnp.lowering.body.tree import Expression, offset_of
+from tl_dpnp.lowering.fragment_choice import BlocksFit
 from tl_dpnp.lowering.fragment_layouts import layouts_of
 from tl_dpnp.lowering.fragments import product_of
-from tl_dpnp.lowering.rewrite import root_of, roots
+from tl_dpnp.lowering.rewrite import root_of
 from tl_dpnp.lowering.scalar_code import scalar_intrinsic
-from tl_dpnp.scalars import I32, INDEX, Precision
+from tl_dpnp.scalars import I32, INDEX
 
-__all__ = ["FragmentWriter", "Held"]
+__all__ = ["WarpFragments"]
 
-#: Where a value that is passed on from one to another is held: a variable, or registers for a matrix.
-Held = Name | Fragment
 _Emit = Callable[..., ir.Value | None]
 
 
-@dataclass(kw_only=True)
-class FragmentWriter(MemrefWriter, ABC):
-    """Writes regions of work-items, those that `items` says how many of there are, and what is done with matrices."""
+@dataclass
+class WarpFragments(MatrixWriter[Fragment]):
+    """Writes what warps do with matrices."""
 
-    function: ops.Function
-    items: ops.WorkItems
-    precision: Precision
+    writer: RegionWriter
     registers: code.Registers = field(default_factory=code.Registers)
     fragments: dict[str, Fragment] = field(default_factory=dict)
-    #: The sub-group that is run, and the memory that the region around reads and writes.
-    subgroup: Expression = 0
-    read: frozenset[str] = frozenset()
-    written: frozenset[str] = frozenset()
 
-    @abstractmethod
-    def region(self, region: ops.Region, outputs: Sequence[Held] = ()) -> None:
-        """Write the operations of a region; what it yields goes to `outputs`."""
-
-    # --- regions -----------------------------------------------------------------------------------------------------
-
-    def parallel(self, operation: ops.Parallel | ops.ForeachTile) -> None:
-        """Write a region: each sub-group of the device runs it for its share of those of the program."""
-        inner = [*operation.body.walk()]
-        self.read = self._roots_of(value for each in inner for value in each.reads)
-        self.written = self._roots_of(value for each in inner for value in each.writes)
-        count, own = self.items.rows * self.items.columns, self.mapping.layout.subgroups
-        self.spmd, self.subgroup = True, self.define(call(intrinsics.sub_group()))
-        if count == own:
-            self._share(operation)
-        else:
-            with self._turns(self.subgroup, count, own) as self.subgroup:
-                self._share(operation)
-        self.spmd = False
-
-    def _share(self, operation: ops.Parallel | ops.ForeachTile) -> None:
-        """Write what a sub-group of the program does of a region."""
-        if isinstance(operation, ops.ForeachTile):
-            self.tiles(operation)
-        else:
-            self.region(operation.body)
-
-    @contextmanager
-    def _turns(self, first: Expression, stop: Expression, step: int) -> Iterator[Name]:
-        """Write a loop over numbers that are so far apart."""
-        counter = self.variable(first)
-        with self.loop(Comparison("<", counter, stop)):
-            yield self.define(counter)
-            self.count_up(counter, step)
-
-    def tiles(self, operation: ops.ForeachTile) -> None:
-        """Write the tiles that the sub-group gets: one after another, the first mode runs fastest."""
-        starts, stops = ([self.bind(self.wide(bound)) for bound in bounds]
-                         for bounds in (operation.starts, operation.stops))
-        trips = intrinsics.trip_count(INDEX)
-        counts = [self.bind(call(trips, start, stop, tile))
-                  for start, stop, tile in zip(starts, stops, operation.tiles, strict=True)]
-        total: Expression = 1
-        for count in counts:
-            total = multiply(total, count)
-        subgroups = self.items.rows * self.items.columns
-        with self._turns(self.subgroup, self.bind(total), subgroups) as number:
-            left: Expression = number
-            for mode, (start, stop, tile) in enumerate(zip(starts, stops, operation.tiles, strict=True)):
-                place = left
-                if mode + 1 < len(counts):
-                    place = self.define(call(intrinsics.arithmetic("rem", INDEX), left, counts[mode]))
-                    left = self.define(call(intrinsics.arithmetic("div", INDEX), left, counts[mode]))
-                first = self.define(add(start, multiply(place, tile)))
-                extent = self.define(call(MINIMUM, subtract(stop, first), tile))
-                for value, known in ((operation.firsts[mode], first), (operation.extents[mode], extent)):
-                    self.values[value.name] = self.define(
-                        call(intrinsics.conversion(INDEX, ops.scalar_type(value)), known))
-            self.region(operation.body)
-
-    def work_item_place(self, operation: ops.WorkItemPlace) -> None:
-        """Define where a work-item is, as an instruction tells it."""
-        place: Expression = self.subgroup
-        match operation:
-            case ops.SubgroupLocalId():
-                place = call(intrinsics.lane())
-            case ops.SubgroupId(axis="x"):
-                place = call(intrinsics.arithmetic("rem", INDEX), place, self.items.rows)
-            case ops.SubgroupId(axis="y"):
-                place = call(intrinsics.arithmetic("div", INDEX), place, self.items.rows)
-            case ops.SubgroupId():
-                place = 0
-        result = operation.results[0]
-        self.values[result.name] = self.define(call(intrinsics.conversion(INDEX, ops.scalar_type(result)), place))
+    def subgroup(self) -> Expression:
+        return self.writer.define(call(intrinsics.sub_group()))
 
     # --- values that are passed on -----------------------------------------------------------------------------------
 
-    def holder(self, value: ops.Value) -> Held:
-        """Return what holds a value that is passed on, from now on, so that the value is what it has then."""
-        if isinstance(value.type, CooperativeMatrixType):
-            return self._fragment(value)
-        return self.fresh(ops.scalar_type(value))
+    def holder(self, value: ops.Value) -> Fragment:
+        return self._fragment(value)
 
-    def pass_on(self, holder: Held, operand: ops.Operand) -> None:
-        """Have a value held."""
-        if isinstance(holder, Name):
-            self.assign(holder, self.operand(operand))
-        else:
-            assert isinstance(operand, ops.Value)
-            self._copy(self.fragments[operand.name], holder)
+    def pass_on(self, holder: Fragment, matrix: ops.Value) -> None:
+        self._copy(self.fragments[matrix.name], holder)
 
-    def take(self, value: ops.Value, holder: Held, is_fixed: bool = False) -> None:
-        """Define a value as what is held; where that may change while it is used, as a copy."""
-        if isinstance(holder, Name):
-            self.values[value.name] = holder if is_fixed else self.define(holder)
-        elif is_fixed:
+    def take(self, value: ops.Value, holder: Fragment, is_fixed: bool) -> None:
+        if is_fixed:
             self.fragments[value.name] = holder
         else:
             self.fragments[value.name] = self._fragment(value)
@@ -152,19 +60,12 @@ class FragmentWriter(MemrefWriter, ABC):
     def _fragment(self, value: ops.Value) -> Fragment:
         """Return new registers for a matrix."""
         type = ops.matrix_type(value)
-        self.count += 1
-        return Fragment(f"m{self.count}", type.component, *type.shape, self._layouts[value.name])
+        self.writer.count += 1
+        return Fragment(f"m{self.writer.count}", type.component, *type.shape, self._layouts[value.name])
 
     @cached_property
     def _layouts(self) -> dict[str, Layout]:
-        return layouts_of(self.function)
-
-    @cached_property
-    def _roots(self) -> dict[str, str]:
-        return roots(self.function)
-
-    def _roots_of(self, values: Iterable[ops.Value]) -> frozenset[str]:
-        return frozenset(root_of(value, self._roots) for value in values)
+        return layouts_of(self.writer.function)
 
     def _copy(self, source: Fragment, target: Fragment) -> None:
         assert source.layout == target.layout, (source, target)
@@ -176,7 +77,7 @@ class FragmentWriter(MemrefWriter, ABC):
     ) -> None:
         """Call an intrinsic that has no other arguments than fragments."""
         name = "_".join([what, *(fragment.name for fragment in fragments)])
-        self.evaluate(call(Intrinsic(name, (), None, lambda b, _: emit(b))), comment)
+        self.writer.evaluate(call(Intrinsic(name, (), None, lambda b, _: emit(b))), comment)
 
     # --- instructions ------------------------------------------------------------------------------------------------
 
@@ -223,14 +124,18 @@ class FragmentWriter(MemrefWriter, ABC):
         name = "_".join([operation.mnemonic if single is None else single.name, target.name,
                          *(source.name for source in sources)])
         types = tuple(ops.scalar_type(scalar) for scalar in scalars)
-        self.evaluate(call(Intrinsic(name, types, None, emit, operation.span), *map(self.operand, scalars)))
+        whole = Intrinsic(name, types, None, emit, operation.span)
+        self.writer.evaluate(call(whole, *map(self.writer.operand, scalars)))
 
     @staticmethod
     def _is_matrix(operand: ops.Operand) -> bool:
         return isinstance(operand.type, CooperativeMatrixType)
 
+    def blocks_fit(self, operation: BlocksFit) -> Expression:
+        raise TypeError("warps access matrices of any layout")
+
     def _product(self, operation: ops.CooperativeMatrixMulAdd, target: Fragment) -> None:
-        product = product_of(operation, self.precision)
+        product = product_of(operation, self.writer.precision)
         assert product is not None
         left, right, added = (self.fragments[value.name] for value in (operation.A, operation.B, operation.C))
         if not right.layout.by_columns:
@@ -245,11 +150,11 @@ class FragmentWriter(MemrefWriter, ABC):
     def _access(
         self, operation: ops.CooperativeMatrixLoad | ops.CooperativeMatrixStore, fragment: Fragment, access: _Emit
     ) -> None:
-        memref = self.memrefs[operation.memref.name]
-        root = root_of(operation.memref, self._roots)
-        if root in self.written and (isinstance(operation, ops.MatrixLoad) or root in self.read):
+        memref = self.writer.memrefs[operation.memref.name]
+        root = root_of(operation.memref, self.writer.roots)
+        if root in self.writer.written and (isinstance(operation, ops.MatrixLoad) or root in self.writer.read):
             self._evaluate("synchronize", (), code.synchronize)  # lanes do not see what others store before that
-        indices = [self.index(each) for each in operation.indices]
+        indices = [self.writer.index(each) for each in operation.indices]
         checked = [mode for mode, is_checked in enumerate(operation.checked_modes) if is_checked]
         order = (1, 0) if operation.transpose else (0, 1)
         arguments = [memref.address, offset_of(zip(indices, memref.strides, strict=True)),
@@ -258,7 +163,8 @@ class FragmentWriter(MemrefWriter, ABC):
 
         def emit(b: ir.IRBuilder, given: Sequence[ir.Value]) -> None:
             address, offset, rows, columns, *limits = given
-            pointer = intrinsics.memory_pointer(b, memref.type.element, memref.space, address, self.local_memory)
+            pointer = intrinsics.memory_pointer(
+                b, memref.type.element, memref.space, address, self.writer.local_memory)
             type_ = code.element_type(memref.type.element).as_pointer(pointer.type.addrspace)
             known = {mode: (limits[2 * number], limits[2 * number + 1]) for number, mode in enumerate(checked)}
             bounds = known.get(order[0]), known.get(order[1])
@@ -266,8 +172,8 @@ class FragmentWriter(MemrefWriter, ABC):
                                                            (rows, columns), bounds))
 
         word = "load" if isinstance(operation, ops.MatrixLoad) else "store"
-        name = f"{word}_{fragment.name}_{len(self.statements)}_{self.count}"
-        self.evaluate(call(Intrinsic(name, (INDEX,) * len(arguments), None, emit, operation.span), *arguments))
+        name = f"{word}_{fragment.name}_{len(self.writer.statements)}_{self.writer.count}"
+        self.writer.evaluate(call(Intrinsic(name, (INDEX,) * len(arguments), None, emit, operation.span), *arguments))
 
     def _apply(self, operation: ops.CooperativeMatrixApply, target: Fragment) -> None:
         """Write the body for each element that a lane has."""
@@ -278,16 +184,17 @@ class FragmentWriter(MemrefWriter, ABC):
                 for axis, variable in enumerate((row, column)):
                     name = f"{('row', 'column')[axis]}_{target.name}_{block[axis]}_{part}"
                     emit = partial(_place, fragment=target, axis=axis, block=block[axis], part=part)
-                    self.values[variable.name] = self.define(call(Intrinsic(name, (), I32, emit)))
+                    self.writer.values[variable.name] = self.writer.define(call(Intrinsic(name, (), I32, emit)))
                 where = f"{block[0]}_{block[1]}_{part}"
                 for variable, source in zip(components, sources, strict=True):
                     emit = partial(self._element, fragment=source, block=block, part=part)
-                    self.values[variable.name] = self.define(
+                    self.writer.values[variable.name] = self.writer.define(
                         call(Intrinsic(f"{source.name}_{where}", (), source.element, emit)))
-                found = self.fresh(target.element)
-                self.region(operation.body, [found])
+                found = self.writer.fresh(target.element)
+                self.writer.region(operation.body, [found])
                 emit = partial(self._set_element, fragment=target, block=block, part=part)
-                self.evaluate(call(Intrinsic(f"set_{target.name}_{where}", (target.element,), None, emit), found))
+                self.writer.evaluate(
+                    call(Intrinsic(f"set_{target.name}_{where}", (target.element,), None, emit), found))
 
     def _element(
         self, b: ir.IRBuilder, _: Sequence[ir.Value], fragment: Fragment, block: tuple[int, int], part: int

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.errors import Span
 from tl_dpnp.kernels import intrinsics
@@ -18,9 +19,9 @@ from tl_dpnp.language import ops
 from tl_dpnp.language.interpreter import scalar as semantics
 from tl_dpnp.language.types import GroupType, MemrefType, Size
 from tl_dpnp.lowering.body.building import BEYOND, CHUNK, FAILED, GROUP, GROUPS, call
-from tl_dpnp.lowering.body.fragments import FragmentWriter, Held
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.memrefs import count, length, multiples_of
+from tl_dpnp.lowering.body.regions import Held, MatrixWriter, RegionWriter
 from tl_dpnp.lowering.body.tree import (
     Argument,
     Body,
@@ -37,6 +38,7 @@ from tl_dpnp.lowering.body.tree import (
 from tl_dpnp.lowering.checks import CheckKind
 from tl_dpnp.lowering.counting import cannot_overflow, counter_type
 from tl_dpnp.lowering.decomposition import no_lowering
+from tl_dpnp.lowering.fragment_choice import BlocksFit
 from tl_dpnp.lowering.kernel_call import KernelMaker
 from tl_dpnp.lowering.scalar_code import scalar_intrinsic
 from tl_dpnp.scalars import I1, I32, INDEX, U32, U64, ScalarType
@@ -60,7 +62,7 @@ def argument_type(scalar: ScalarType) -> ScalarType:
 
 
 @dataclass(kw_only=True)
-class BodyWriter(FragmentWriter):
+class BodyWriter(RegionWriter):
     """Writes the body of the kernel of `function`, which is in canonical form and has its barriers.
 
     The operands that are prefetched are those of the work-group that is `groups_ahead` further.  With `make_jammed`,
@@ -98,6 +100,17 @@ class BodyWriter(FragmentWriter):
             for table, _, _ in self.groups.values():
                 self.argument(length(table).name)
         return Body(tuple(self.arguments), tuple(self.statements), tuple(self.checks), tuple(self.legend))
+
+    @cached_property
+    def matrices(self) -> MatrixWriter[Any]:
+        """What writes instructions on matrices that are in registers, on one kind of devices or the other."""
+        if self.engine.lanes:
+            from tl_dpnp.lowering.body.dpas_fragments import DpasFragments
+
+            return DpasFragments(self)
+        from tl_dpnp.lowering.body.fragments import WarpFragments
+
+        return WarpFragments(self)
 
     @property
     def measured(self) -> tuple[int, ...]:
@@ -169,7 +182,9 @@ class BodyWriter(FragmentWriter):
             case ops.WorkItemPlace():
                 self.work_item_place(operation)
             case _ if operation.is_cooperative:
-                self.cooperate(operation)
+                self.matrices.cooperate(operation)
+            case BlocksFit(result=result):
+                self.values[result.name] = self.define(self.matrices.blocks_fit(operation))
             case ops.ScalarOperation():
                 self.values[operation.results[0].name] = self.define(self.scalar(operation))
             case ops.GroupId(result=result):

@@ -25,7 +25,8 @@ def base_mapping(analysis: Analysis) -> WorkItem | SubGroups:
     what is asked for, disagree.
     """
     if analysis.options.form is None:
-        is_alone = analysis.device.is_cpu and not analysis.parsed.has_attributes and not analysis.products
+        is_alone = analysis.device.is_cpu and not (
+            analysis.parsed.has_attributes or analysis.products or analysis.fragments.kept)
     else:
         is_alone = FRAMES[analysis.options.form].is_alone
     if is_alone:

@@ -52,6 +52,11 @@ class SubGroups(LoopMapping):
         size = _subgroup_size(analysis)
         if function.work_group_size is not None:
             rows, columns = function.work_group_size[0] // size, function.work_group_size[1]
+        elif any(guard is not None for guard in analysis.fragments.kept.values()) and not any(
+            isinstance(operation, ops.LinearAlgebra) for operation in function.body.walk()
+        ):
+            items = ops.work_items_of(function)  # more would have nothing to do
+            rows, columns = items.rows, items.columns
         elif products and products[0][1].row.execution_size == size:
             rows, columns = extent_of_tiles([(nest.rows, nest.columns, kernel) for nest, kernel in products])
         elif best is not None and best.layout.lanes == size:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tl_dpnp.errors import LoweringError, TLTypeError, UnsupportedError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.kernels.dpas.rows import DpasRow
+from tl_dpnp.lowering.dpas_fragments import products_in
 from tl_dpnp.lowering.instructions import whole_instruction
 from tl_dpnp.lowering.nest import loops_of
 from tl_dpnp.lowering.pipeline import LoweredKernel
@@ -167,10 +169,11 @@ def compile_offline(
     entry = lowered.plan.entry
     text = disassemble({entry: parts.code[entry]}, target.platform)[entry]
     instructions = parse(text)
-    faults = list(_faults(instructions, parts.facts[entry], kernels, lanes))
+    in_registers = products_in(lowered.passes.canonical)
+    faults = list(_faults(instructions, parts.facts[entry], kernels, in_registers, lanes))
     if faults:
         raise LoweringError(f"compiling for {device} made something else of the kernel: {'; '.join(faults)}")
-    resources = _resources(instructions, parts.facts[entry], target, _is_straight(lowered))
+    resources = _resources(instructions, parts.facts[entry], target, not in_registers and _is_straight(lowered))
     return DeviceProgram(target, binary, text, resources, lowered.schedule, lowered.remarks)
 
 
@@ -188,17 +191,19 @@ def _compiled(
 
 
 def _faults(
-    instructions: Sequence[Instruction], facts: KernelFacts, kernels: Sequence[tuple[MicroKernel, bool]], lanes: int
+    instructions: Sequence[Instruction], facts: KernelFacts, kernels: Sequence[tuple[MicroKernel, bool]],
+    in_registers: Mapping[DpasRow, int], lanes: int,
 ) -> Iterator[str]:
     """Say what the compiler made otherwise: it drops calls that it does not know, or leaves them, and says nothing.
 
-    `kernels` come with whether they load blocks: that path has the DPAS of an iteration as text, which stays, and the
-    other one calls functions.
+    `kernels` come with whether they load blocks: that path has the DPAS of an iteration as text, which stays, as those
+    of cooperative matrices `in_registers` do, and the other one calls functions.
     """
     found = [entry for entry in instructions if entry.name == "dpas"]
     rows = {kernel.row for kernel, _ in kernels}
-    kept = {row: sum(kernel.lane_blocks * kernel.column_blocks * kernel.steps
-                     for kernel, by_blocks in kernels if by_blocks and kernel.row == row) for row in rows}
+    kept = {row: in_registers.get(row, 0) + sum(
+        kernel.lane_blocks * kernel.column_blocks * kernel.steps
+        for kernel, by_blocks in kernels if by_blocks and kernel.row == row) for row in rows}
     for row in rows:
         fitting = sum(entry.modifier == f"8x{row.repeat}" and has_types(entry, row) for entry in found)
         if fitting <= kept[row]:

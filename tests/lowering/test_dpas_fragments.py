@@ -1,0 +1,170 @@
+"""Which regions have their matrices in the registers of sub-groups with DPAS, and which matrices share registers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tl_dpnp.language import parse
+from tl_dpnp.lowering import lower
+from tl_dpnp.lowering.canonicalize import rename_uniquely
+from tl_dpnp.lowering.coalescing import holder_of, places_in
+from tl_dpnp.lowering.device import LoweringOptions
+from tl_dpnp.lowering.fragment_choice import regions_of
+from tl_dpnp.lowering.index_multiples import multiples_in
+from tl_dpnp.runtime.offline.targets import TARGETS
+
+C = "coopmatrix<f32x32x16,matrix_acc>"
+#: What is said of a region in registers, with an instruction.
+KEPT = ("the matrices of parallel in line 6 are in registers, multiplied by {}, in local memory where messages "
+        "cannot move blocks")
+
+
+def product(inside="", behind="", a="bf16x32x32", b="bf16x32x16", c="f32x32x16", letters="nn", x="?x?", y="?x?",
+            z="?x?", at="%i, %k", carried="%d", attributes=""):
+    """Return a function that sums up products in a loop, with other instructions behind the product and the loop."""
+    types = [type.partition("x")[0] for type in (a, b, c)]
+    return f"""func @f(%x: memref<{types[0]}x{x}>, %y: memref<{types[1]}x{y}>, %z: memref<{types[2]}x{z}>, %p: index)
+            {attributes} {{
+        %g = group_id.x : index  %w = constant 32 : index  %i = mul %g, %w : index  %first = constant 0 : index
+        %one = constant 1 : index  %j = add %i, %one : index  %last = size %x[1] : index  %n = sub %last, %p : index
+        %step = constant 32 : index  %Z = constant 0 : coopmatrix<{c},matrix_acc>
+        parallel {{
+            %C = for %k = %first, %last, %step init(%c=%Z) -> (coopmatrix<{c},matrix_acc>) {{
+                %A = cooperative_matrix_load.{letters[0]}.both_checked %x[{at}] : coopmatrix<{a},matrix_a>
+                %B = cooperative_matrix_load.{letters[1]}.both_checked %y[%k, %i] : coopmatrix<{b},matrix_b>
+                %d = cooperative_matrix_mul_add %A, %B, %c : coopmatrix<{c},matrix_acc>
+                {inside}
+                yield ({carried})
+            }}
+            {behind}
+            cooperative_matrix_store.both_checked %C, %z[%i, %i]
+        }}
+    }}"""
+
+
+def lowered(source, device="pvc", **options):
+    (function,) = parse(source)
+    return lower(function, TARGETS[device].description, LoweringOptions(**options))
+
+
+@pytest.mark.parametrize(("options", "row"), [
+    ({}, "dpas_f32_bf16_bf16_8x16x16"),
+    ({"letters": "tn", "at": "%k, %i"}, "dpas_f32_bf16_bf16_8x16x16"),
+    ({"a": "f16x16x16", "b": "f16x16x8", "c": "f32x16x8"}, "dpas_f32_f16_f16_8x16x16"),
+    ({"a": "i8x16x32", "b": "u8x32x8", "c": "i32x16x8"}, "dpas_i32_u8_i8_8x16x32"),
+    # What the region cannot know is found out at run time.
+    ({"at": "%i, %n"}, "dpas_f32_bf16_bf16_8x16x16"),
+    ({"at": "%k, %p", "letters": "tn"}, "dpas_f32_bf16_bf16_8x16x16"),
+    ({"behind": "%E = cooperative_matrix_scale 2.0, %C : coopmatrix<f32x32x16,matrix_acc>"
+                "%F = add %E, %C : coopmatrix<f32x32x16,matrix_acc>"}, "dpas_f32_bf16_bf16_8x16x16"),
+])
+def test_products_on_dpas_keep_their_matrices_in_registers(options, row):
+    remark, *_ = lowered(product(**options)).remarks
+    assert remark == KEPT.format(row)
+
+
+@pytest.mark.parametrize(("options", "reason"), [
+    ({"c": "f32x32x12", "b": "bf16x32x12"}, "%Z is 32 x 12, no whole blocks of 16 x 8"),
+    ({"a": "bf16x32x8", "b": "bf16x8x16"},
+     "dpas_f32_bf16_bf16_8x16x16 does not divide a product of 32 x 8 and 8 x 16"),
+    ({"a": "f32x32x32", "b": "f32x32x16"}, "DPAS sums no products of f32 and f32 in f32"),
+    ({"a": "bf16x128x32", "c": "f32x128x32", "b": "bf16x32x32"}, "they would need 419 registers, and there are 240"),
+    ({"attributes": "attributes{subgroup_size=32}"}, "its sub-groups have 32 work-items, and DPAS has 16 lanes"),
+    ({"letters": "nt"}, "what is summed up of a second factor does not follow one another in %y"),
+    ({"at": "%j, %k"}, "an index of %x is not known to be a multiple of 2"),
+    ({"x": "31x?"}, "%x has strides or sizes that loads of blocks do not take"),
+    ({"x": "31x?,strided<2,?>"}, "neither rows nor columns of %x are known to be contiguous"),
+    ({"inside": "%m = sub %k, %p : index  %E = cooperative_matrix_load %z[%m, %i] : coopmatrix<f32x32x16,matrix_acc>"},
+     "the region computes an index of %z that may be negative"),
+    ({"inside": "%E = add %A, %A : coopmatrix<bf16x32x32,matrix_a>"}, "%A is a factor, and not only multiplied"),
+    ({"inside": "%R = cooperative_matrix_reduce_add.row %d : coopmatrix<f32x32x1,matrix_acc>"},
+     "cooperative_matrix_reduce_add has no form for registers"),
+    ({"inside": "%v = load %z[%i, %i] : f32"}, "it stores elements, and reads or writes them one by one"),
+    ({"behind": "%E = cast %C : coopmatrix<bf16x32x16,matrix_acc> %t = greater_than %i, %first : bool "
+                "%F = if %t -> (coopmatrix<bf16x32x16,matrix_acc>) { yield (%E) } else { yield (%E) }"},
+     "%F, which has components of bf16, is passed on"),
+    ({"inside": "barrier"}, "barrier has no form for registers"),
+])
+def test_others_are_in_local_memory_and_say_why(options, reason):
+    remark, *_ = lowered(product(**options)).remarks
+    assert remark == f"the matrices of parallel in line 6 are in local memory: {reason}"
+
+
+@pytest.mark.parametrize(("device", "options", "reason"), [
+    ("dg2", {}, "sub-groups of 8 have no messages that move blocks"),
+    ("pvc", {"debug": True}, "debug=True checks each access"),
+])
+def test_devices_and_options_that_keep_matrices_in_local_memory(device, options, reason):
+    remark, *_ = lowered(product(), device, **options).remarks
+    assert remark.endswith(f"in local memory: {reason}")
+
+
+def test_run_time_decides_between_registers_and_local_memory():
+    """What the region is in registers for are arrays that messages can access, and offsets that are not negative."""
+    text = lowered(product(at="%k, %p", letters="tn")).stages["barriers"]
+    assert "%blocks_fit = blocks_fit (%x, %y, %z), (%p), (%last)" in text
+    kept, _, phases = text.partition("if %blocks_fit {")[2].partition("} else {")
+    assert "parallel" in kept
+    assert "alloca" not in kept
+    assert "parallel" not in phases
+    assert "gemm" in phases
+
+
+def places(**options):
+    (function,) = parse(product(**options))
+    (region,) = regions_of(rename_uniquely(function))
+    return places_in(region.body)
+
+
+def test_a_sum_stays_where_it_is_over_a_loop():
+    assert len(set(map(places().get, (holder_of("c"), "c", "d", "C")))) == 1
+
+
+@pytest.mark.parametrize(("options", "apart"), [
+    # What was there before is used after the product.
+    ({"inside": f"%e = add %c, %d : {C}"}, ("c", "d")),
+    # The sum is needed after another one began with it.
+    ({"inside": f"%e = cooperative_matrix_mul_add %A, %B, %d : {C} %h = add %d, %e : {C}"}, ("d", "e")),
+    # Another product goes on with what the loop has carried.
+    ({"inside": f"%e = cooperative_matrix_mul_add %A, %B, %c : {C}", "carried": "%e"}, ("c", "d")),
+    ({"behind": f"%D = cooperative_matrix_mul_add %L, %M, %C : {C} %E = add %C, %D : {C}".replace("%L", "%A1").replace(
+        "%M", "%B1"), "inside": ""}, None),
+])
+def test_sums_that_live_at_one_time_have_registers_of_their_own(options, apart):
+    if apart is None:
+        loads = ("%A1 = cooperative_matrix_load %x[%i, %i] : coopmatrix<bf16x32x32,matrix_a> "
+                 "%B1 = cooperative_matrix_load %y[%i, %i] : coopmatrix<bf16x32x16,matrix_b> ")
+        options, apart = {"behind": loads + options["behind"]}, ("C", "D")
+    found = places(**options)
+    assert found[apart[0]] != found[apart[1]]
+
+
+def test_what_loops_carry_crosswise_has_registers_of_its_own():
+    source = f"""func @f(%x: memref<f32x?x?>) {{ %a = constant 0 : index %b = constant 9 : index parallel {{
+        %C = cooperative_matrix_load %x[0, 0] : {C}
+        %P, %Q = for %i = %a, %b init(%p=%C, %q=%C) -> ({C}, {C}) {{ yield (%q, %p) }}
+    }} }}"""
+    (function,) = parse(source)
+    (region,) = regions_of(rename_uniquely(function))
+    found = places_in(region.body)
+    # The second holder is written when the first one is already the other's value.
+    assert found["p"] != found[holder_of("p")] or found["q"] != found[holder_of("q")]
+    assert found[holder_of("p")] != found[holder_of("q")]
+
+
+def test_what_indices_are_multiples_of():
+    (function,) = parse("""func @f(%p: index, %q: i32, %x: memref<f32x?x?>) {
+        %g = group_id.x : index  %w = constant 24 : index  %i = mul %g, %w : index  %e = constant 8 : index
+        %j = add %i, %e : index  %m = sub %i, %e : index  %r = rem %i, %p : index  %h = div %i, %p : index
+        %s = mul %p, %e : index  %v = cast %q : index  %u = add %v, %i : index
+        parallel { for %k = %j, %p, %w { %a = add %k, %s : index  %b = sub %a, %e : index
+                   %c = constant 0 : coopmatrix<f32x16x8,matrix_acc> } }
+    }""")
+    (region,) = regions_of(function)
+    known = multiples_in(function, region.body)
+    found = {name: (known[name].number, sorted(value.name for value in known[name].assumes)) for name in "ijrhsvukam"}
+    assert found == {
+        "i": (24, []), "j": (8, []), "r": (1, []), "h": (1, ["p"]), "s": (8, ["p"]), "v": (1, ["v"]), "u": (1, ["v"]),
+        "k": (8, []), "a": (8, ["p"]), "m": (1, ["m"]),
+    }
+    assert "b" not in known

@@ -1,0 +1,136 @@
+"""Random programs whose cooperative matrices sub-groups with DPAS hold in registers, where messages can move blocks."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+
+import numpy as np
+
+from tests.strategies.abstract import Retry
+from tests.strategies.fragments import FragmentProgram
+from tests.strategies.matrices import SUBGROUPS, Matrix
+from tests.strategies.values import fortran
+from tl_dpnp.scalars import BF16, F16, F32, I8, I32, U8, ScalarType
+
+__all__ = ["DpasFragmentProgram"]
+
+#: The rows and columns that a sub-group stores of a matrix at most, how many of them, and those of what is read.
+_ROWS, _COLUMNS, _SLOTS, _READ = 32, 24, 3, (128, 100)
+#: Types of factors, the sums that DPAS makes of them, its terms, and what sums may be stored as.
+_PRODUCTS = (((BF16, BF16), F32, 16), ((F16, F16), F32, 16), ((I8, I8), I32, 32), ((U8, I8), I32, 32),
+             ((I8, U8), I32, 32))
+_STORED = (BF16, F16, F32, I32)
+_STORAGE = {"bf16": "uint16", "f16": "float16", "f32": "float32", "i32": "int32", "i8": "int8", "u8": "uint8"}
+
+
+class DpasFragmentProgram(FragmentProgram):
+    """See the module; all numbers are whole ones, which the sums have exactly."""
+
+    read = _READ
+    stored = _ROWS * _SLOTS, _COLUMNS
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        self.count = self.bytes = 0
+        self.matrices: list[Matrix] = []
+        self.factors, self.kept, self.terms = self.random.choice(_PRODUCTS)
+        self.slots = dict.fromkeys(_STORED, 0)
+        self.lines += ["%s = subgroup_linear_id : i32", "%n = cast %s : index",
+                       f"%width = constant {_COLUMNS} : index", "%o = mul %n, %width : index",
+                       "%two = constant 2 : i32", "%parity = rem %s, %two : i32", "%zero = constant 0 : i32",
+                       "%odd = not_equal %parity, %zero : bool", "%inner = size %xf32[1] : index",
+                       "%first = constant 0 : index"]
+        makers = [self.binary, self.unary, self.scale, self.product, self.product, self.sum_up, self.sum_up,
+                  self.branch, self.loop, self.load, self.constant, self.construct, self.apply]
+        self.shape = self.random.choice((16, 32)), self.random.choice((8, 16, 24))
+        self.constant()
+        for _ in range(self.random.randint(2, 5)):
+            self.first(self.random.sample(makers, k=len(makers)))
+        self.first([self.product])
+        for matrix in {id(each): each for each in (*self.matrices[-2:], *self.random.sample(
+                self.matrices, k=min(len(self.matrices), 3)))}.values():
+            self.store(matrix)
+
+    @property
+    def source(self) -> str:
+        memory = f"x{self.read[0]}x?"
+        types = [*_STORED, I8, U8]
+        parameters = [f"%x{type}: memref<{type}{memory}>" for type in types]
+        parameters += [f"%z{type}: memref<{type}x{self.stored[0]}x?>" for type in _STORED]
+        return f"func @f({', '.join(parameters)}) {{ parallel {{\n" + "\n".join(self.lines) + "\n} }"
+
+    def arguments(self) -> list[np.ndarray]:
+        numbers, arrays = np.random.default_rng(self.seed), []
+        for type in (*_STORED, I8, U8):
+            values = numbers.integers(0 if type == U8 else -3, 4, self.read)
+            arrays.append(_stored(values, type))
+        return arrays + [_stored(np.zeros((self.stored[0], SUBGROUPS * _COLUMNS)), type) for type in _STORED]
+
+    def blank(self) -> Matrix:
+        return Matrix("", self.kept, *self.shape)
+
+    def place(self, extents: tuple[int, int], multiple: int) -> tuple[str, str]:
+        """Return a check and a place that may be outside of what is read where it is checked."""
+        check = self.random.choice(("", ".both_checked"))
+        most = [size if check else size - extent for size, extent in zip(_READ, extents, strict=True)]
+        row = multiple * self.random.randint(0, most[0] // multiple)
+        return check, f"{row}, {self.random.randint(0, most[1])}"
+
+    def load(self, like: Matrix | None = None) -> Matrix:
+        like = self.blank()
+        check, place = self.place((like.rows, like.columns), 1)
+        return self.new(like, 3, f"cooperative_matrix_load{check} %x{like.component}[{place}]")
+
+    def loaded(self, place: int, rows: int, columns: int) -> str:
+        """Return a factor of a product, which is loaded: the first one as it is in memory, or transposed."""
+        type, name = self.factors[place], self.name()
+        letter = self.random.choice("nt") if place == 0 else "n"
+        extents = (columns, rows) if letter == "t" else (rows, columns)
+        check, where = self.place(extents, 4)
+        self.lines.append(f"{name} = cooperative_matrix_load.{letter}{check} %x{type}[{where}] : "
+                          f"coopmatrix<{type}x{rows}x{columns},matrix_{'ab'[place]}>")
+        return name
+
+    def product(self) -> None:
+        added, inner = self.pick(), self.terms * self.random.randint(1, 2)
+        a, b = self.loaded(0, added.rows, inner), self.loaded(1, inner, added.columns)
+        self.new(added, added.bound + 9 * inner, f"cooperative_matrix_mul_add {a}, {b}, {added.name}")
+
+    def sum_up(self) -> None:
+        """A loop over all columns of what is read, the last factors of which are cut off."""
+        added, inner, types = self.pick(), self.terms, self.factors
+        made = self.made(added, added.bound + 9 * 132, self.name())
+        a, b = (f"coopmatrix<{type}x{rows}x{columns},matrix_{use}>" for type, rows, columns, use in (
+            (types[0], added.rows, inner, "a"), (types[1], inner, added.columns, "b")))
+        row, column = 4 * self.random.randint(0, 20), self.random.randint(0, 80)
+        yielded = self.random.choice(("%d", "%e"))
+        self.lines.append(
+            f"{made.name} = for %k = %first, %inner, {inner} init(%c={added.name}) -> ({added.type}) {{ "
+            f"%a = cooperative_matrix_load.both_checked %x{types[0]}[{row}, %k] : {a} "
+            f"%b = cooperative_matrix_load.both_checked %x{types[1]}[%k, {column}] : {b} "
+            f"%d = cooperative_matrix_mul_add %a, %b, %c : {added.type} "
+            f"%e = max %d, %c : {added.type} yield ({yielded}) }}")
+
+    def store(self, matrix: Matrix) -> None:
+        types = [type for type in _STORED if type.is_float == matrix.component.is_float
+                 and self.slots[type] < _SLOTS and (type.is_integer or matrix.bound <= 1 << type.mantissa)]
+        if not types:
+            return
+        type = self.random.choice(types)
+        if type != matrix.component:
+            lines = len(self.lines)
+            with suppress(Retry):
+                matrix = self.new(Matrix("", type, matrix.rows, matrix.columns), matrix.bound, f"cast {matrix.name}")
+            if len(self.lines) == lines:
+                return
+        row, self.slots[type] = _ROWS * self.slots[type], self.slots[type] + 1
+        check = self.random.choice(("", ".both_checked"))
+        self.lines.append(f"cooperative_matrix_store{check} {matrix.name}, %z{type}[{row}, %o]")
+
+
+def _stored(numbers: np.ndarray, type: ScalarType) -> np.ndarray:
+    """Return an array of whole numbers as memrefs have it."""
+    if type == BF16:
+        return fortran(numbers.astype("f4").view("u4") >> 16, "uint16")
+    return fortran(numbers, _STORAGE[type.name])

@@ -1,0 +1,169 @@
+"""Cooperative matrices in registers as machine code of the offline compiler: executed, and compared with NumPy."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tl_dpnp
+from tests.runtime.support import needs_tools
+from tests.strategies.dpas_fragments import DpasFragmentProgram
+from tests.xe_machine.errors import MachineError
+from tests.xe_machine.launch import Binary, global_memory, run
+from tests.xe_machine.products import binary_of
+from tests.xe_machine.test_products import _changed, _places, _shifted, _spread
+from tests.xe_machine.types import bf16_of
+from tl_dpnp.language import ops
+from tl_dpnp.language import parse as parse_program
+from tl_dpnp.language.interpreter import interpret
+from tl_dpnp.runtime.offline import assembly
+from tl_dpnp.runtime.offline.assembly import inner_loop
+
+#: Tiles of C := 2 (A B + C), which sub-groups share; A may be transposed in memory.
+SOURCE = """
+$C = coopmatrix<$sum x $rows x $columns, matrix_acc>
+func @product(%A: memref<$first x?x?>, %B: memref<$second x?x?>, %C: memref<$sum x?x?>) attributes{{
+        subgroup_size=16, work_group_size=[32, 1]}} {{
+  %0 = constant 0 : index  %depth = constant $depth : index  %rows = constant $rows : index
+  %columns = constant $columns : index  %2 = constant 2 : index  %step = mul %rows, %2 : index
+  %m = size %C[0] : index  %n = size %C[1] : index  %terms = size %B[0] : index
+  parallel {{
+    %s = subgroup_linear_id : i32  %p = cast %s : index  %first = mul %p, %rows : index
+    for %i = %first, %m, %step {{ for %j = %0, %n, %columns {{
+      %Z = cooperative_matrix_load.both_checked %C[%i, %j] : $C
+      %sum = for %k = %0, %terms, %depth init(%c=%Z) -> ($C) {{
+        %a = cooperative_matrix_load{letter}.both_checked %A[{place}] : coopmatrix<$first x $rows x $depth, matrix_a>
+        %b = cooperative_matrix_load.both_checked %B[%k, %j] : coopmatrix<$second x $depth x $columns, matrix_b>
+        %d = cooperative_matrix_mul_add %a, %b, %c : $C
+        yield (%d)
+      }}
+      %twice = cooperative_matrix_scale 2, %sum : $C
+      cooperative_matrix_store.both_checked %twice, %C[%i, %j]
+    }} }}
+  }}
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Types, the tile, and whether A is transposed; sizes of the product, elements behind and in front of columns."""
+
+    first: str = "bf16"
+    second: str = "bf16"
+    sum: str = "f32"
+    tile: tuple[int, int, int] = (32, 16, 32)
+    transposed: bool = False
+    sizes: tuple[int, int, int] = (72, 36, 80)
+    padding: tuple[int, int, int] = (0, 0, 0)
+    offset: int = 0
+
+
+GEMM, TRANSPOSED = Case(), Case("f16", "f16", transposed=True, tile=(32, 16, 16))
+BYTES = Case("u8", "i8", "i32", (16, 24, 64), sizes=(64, 30, 128))
+
+
+@functools.cache
+def built(case: Case) -> tuple[Any, Binary]:
+    """Return the kernel of a case, and its machine code."""
+    rows, columns, depth = case.tile
+    letter, place = (".t", "%k, %i") if case.transposed else ("", "%i, %k")
+    kernel = tl_dpnp.compile(SOURCE.format(letter=letter, place=place), cache=False, define={
+        "first": case.first, "second": case.second, "sum": case.sum, "rows": rows, "columns": columns, "depth": depth})
+    program = kernel.compile_offline("pvc")
+    assert "are in registers" in program.remarks[0]
+    return kernel, binary_of(program)
+
+
+def stored(numbers: np.ndarray, type: str) -> np.ndarray:
+    names = {"f16": "f2", "f32": "f4", "i8": "i1", "u8": "u1", "i32": "i4"}
+    return bf16_of(numbers.astype("f4")) if type == "bf16" else numbers.astype(names[type])
+
+
+def wrong(case: Case, binary: Binary) -> str:
+    """Return what is wrong with a result, whichever way it is seen; nothing if it is right."""
+    (m, n, k), memory, flat = case.sizes, global_memory(), []
+    random = np.random.default_rng(5)
+    shapes = [(k, m) if case.transposed else (m, k), (k, n), (m, n)]
+    numbers, places = [], []
+    for shape, gap, type in zip(shapes, case.padding, (case.first, case.second, case.sum), strict=True):
+        whole = random.integers(0 if type.startswith("u") else -3, 4, (shape[1], shape[0] + gap))
+        raw = stored(whole, type)
+        places.append((memory.place(type, raw, offset=case.offset * raw.itemsize), raw))
+        flat += [places[-1][0], *shape, shape[0] + gap]
+        numbers.append(whole[:, : shape[0]].T.astype(np.int64))
+    a, b, c = numbers
+    address, before = places[2]
+    try:
+        run(binary, [*flat, 1, 1, 0], memory, (1, 1, 1), 3)
+    except MachineError as error:
+        return str(error)
+    found = memory.content(address, before.nbytes).view(before.dtype).reshape(before.shape)
+    expected = before.copy()
+    expected[:, :m] = stored(2 * ((a.T if case.transposed else a) @ b + c).T, case.sum)
+    return "" if np.array_equal(found, expected) else f"{int((found != expected).sum())} elements differ"
+
+
+@needs_tools
+@pytest.mark.parametrize("case", [GEMM, TRANSPOSED, BYTES], ids=str)
+def test_matrices_in_registers_are_right(case: Case) -> None:
+    _, binary = built(case)
+    assert binary.scratch == 0
+    assert wrong(case, binary) == ""
+
+
+@needs_tools
+@pytest.mark.parametrize("seed", [1, 4])
+def test_random_programs_are_right(seed: int) -> None:
+    """Sums of several products, loops, branches and components, in the registers of six sub-groups."""
+    program = DpasFragmentProgram(seed)
+    (function,) = parse_program(program.source)
+    function = dataclasses.replace(function, work_group_size=(48, 2), subgroup_size=16)
+    compiled = tl_dpnp.compile(ops.Module((function,)), cache=False).compile_offline("pvc")
+    assert "are in registers" in compiled.remarks[0]
+    arrays, memory, flat = program.arguments(), global_memory(), []
+    places = [(memory.place(str(number), array.T), array) for number, array in enumerate(arrays)]
+    for address, array in places:
+        flat += [address, array.shape[1]]
+    expected = copy.deepcopy(arrays)
+    interpret(function, expected, (1, 1, 1), order_seed=0)
+    run(binary_of(compiled), [*flat, 1, 1, 0], memory, (1, 1, 1), 3)
+    for (address, array), wanted in zip(places, expected, strict=True):
+        found = memory.content(address, array.nbytes).view(array.dtype).reshape(array.shape[::-1]).T
+        np.testing.assert_array_equal(found, wanted)
+
+
+@needs_tools
+@pytest.mark.parametrize(("sizes", "padding", "offset"), [
+    ((33, 9, 50), (3, 6, 2), 2), ((32, 16, 32), (0, 0, 0), 0),  # by messages
+    ((33, 9, 50), (0, 1, 0), 0), ((40, 17, 40), (8, 8, 8), 1), ((8, 8, 8), (0, 0, 0), 0),  # which these do not take
+])
+def test_any_sizes_strides_and_addresses_are_right(sizes, padding, offset) -> None:
+    _, binary = built(GEMM)
+    assert wrong(replace(GEMM, sizes=sizes, padding=padding, offset=offset), binary) == ""
+
+
+@needs_tools
+def test_a_dpas_that_is_missing_or_takes_another_fragment_is_seen() -> None:
+    _, binary = built(GEMM)
+    assert wrong(GEMM, binary) == ""
+    for place in _spread(_places(binary, r"^\(?.*dpas")):
+        for change in (lambda _: "nop", *(_shifted(operand, 8) for operand in (2, 3))):
+            assert wrong(GEMM, _changed(binary, place, change))
+
+
+@needs_tools
+def test_a_place_that_is_missing_in_a_header_is_seen() -> None:
+    """Headers are made in front of the loop, in which each is given the place of its block."""
+    _, binary = built(GEMM)
+    assert wrong(GEMM, binary) == ""
+    places = [entry.place for entry in inner_loop(assembly.parse(binary.assembly)) if entry.name == "sel"]
+    assert len(places) >= 2
+    for place in places:
+        assert wrong(GEMM, _changed(binary, place, lambda _: "nop")), f"{place:04X}"

@@ -1,0 +1,59 @@
+"""Factors of products in the registers of a sub-group, loaded by messages of blocks from any place of a matrix."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from tl_dpnp.kernels.dpas.accumulators import EmulatedFragment, Fragment, Part
+from tl_dpnp.kernels.dpas.block_messages import BlockMessages, Surface
+from tl_dpnp.kernels.dpas.block_shapes import ROW, Block
+from tl_dpnp.kernels.dpas.functions import operand_types
+from tl_dpnp.kernels.dpas.rows import DpasRow
+from tl_dpnp.kernels.dpas.tile_blocks import TileLoads
+from tl_dpnp.kernels.llvm import index
+
+__all__ = ["Fragments", "load_block", "load_factor", "unbroadcast"]
+
+#: Fragments by their blocks of lines and steps along the sum.
+Fragments = dict[tuple[int, int], Part]
+
+
+def load_factor(
+    messages: BlockMessages, row: DpasRow, loads: TileLoads, is_first: bool, surface: Surface,
+    place: tuple[ir.Value, ir.Value],
+) -> Fragments:
+    """Load a first factor, or a second one, whose first element is at a column and a row of lines of a matrix."""
+    found: Fragments = {}
+    type_ = operand_types(row)[1 if is_first else 0]
+    for load in loads.loads:
+        moved = (load.line, load.k) if loads.lines_are_columns else (load.k, load.line)
+        header = _header(messages, surface, load.block, place, moved, loads.k_field)
+        loaded = None if messages.emulated else messages.load(header, load.block, load.block.type)
+        for fragment, offset in load.fragments.items():
+            # What is emulated is loaded here, too: memory may have changed where it is multiplied.
+            found[fragment] = EmulatedFragment(messages.fragment(header, load.block, offset, type_), {}) if (
+                loaded is None) else Fragment(loaded, load.block, offset)
+    return found
+
+
+def unbroadcast(fragments: Fragments) -> Fragments:
+    """Return fragments of which nothing was broadcast, which is right in this branch only where they are emulated."""
+    return {place: EmulatedFragment(part.value, {}) if isinstance(part, EmulatedFragment) else part
+            for place, part in fragments.items()}
+
+
+def load_block(
+    messages: BlockMessages, surface: Surface, block: Block, type_: ir.Type, place: tuple[ir.Value, ir.Value],
+    moved: tuple[int, int],
+) -> ir.Value:
+    """Load a block from so many columns and rows behind a place on as a value of a type that fills its registers."""
+    header = _header(messages, surface, block, place, moved, ROW)
+    return messages.fragment(header, block, 0, type_) if messages.emulated else messages.load(header, block, type_)
+
+
+def _header(
+    messages: BlockMessages, surface: Surface, block: Block, place: tuple[ir.Value, ir.Value], moved: tuple[int, int],
+    moving: int,
+) -> ir.Value:
+    column, row = (messages.builder.add(first, index(distance)) for first, distance in zip(place, moved, strict=True))
+    return messages.header(surface, block, column, row, moving)

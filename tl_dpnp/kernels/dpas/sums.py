@@ -1,0 +1,147 @@
+"""Registers that a function keeps sums and other matrices of 32-bit elements in, by name: changed in place.
+
+A matrix is made of blocks as DPAS makes them, of one element of 16 rows in each lane for each of 8 columns.  What the
+compiler sees of a block on a device is one value, which inline assembly defines, changes and reads (`accumulators`).
+Where DPAS is emulated, a block is a variable in memory until LLVM's first passes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+from llvmlite import ir
+
+from tl_dpnp.kernels.dpas.accumulators import Accumulators, Part, accumulators_for
+from tl_dpnp.kernels.dpas.block_messages import NEWLINE, BlockMessages
+from tl_dpnp.kernels.dpas.rows import DpasRow
+from tl_dpnp.kernels.llvm import I32, constant
+from tl_dpnp.kernels.targets import target_of
+
+__all__ = ["COLUMNS", "LANES", "SumRegisters", "messages_of", "registers_for"]
+
+#: Rows and columns of a block.
+LANES, COLUMNS = 16, 8
+#: A block: the name of its matrix, its rows and its columns in the grid of blocks.
+_Block = tuple[str, int, int]
+
+
+def messages_of(b: ir.IRBuilder, emulated: bool) -> BlockMessages:
+    """Return the messages of a sub-group."""
+    return BlockMessages(b, target_of(b).item_index(b, 0), emulated)
+
+
+@dataclass
+class SumRegisters(ABC):
+    """The registers of functions; a block that nothing gave a value has any."""
+
+    held: dict[tuple[ir.Function, _Block], ir.Value] = field(default_factory=dict)
+
+    @abstractmethod
+    def read(self, b: ir.IRBuilder, block: _Block) -> ir.Value:
+        """Return a block as a vector of its columns."""
+
+    @abstractmethod
+    def write(self, b: ir.IRBuilder, block: _Block, value: ir.Value) -> None:
+        """Set a block to a vector of its columns.
+
+        What sets it first, this, `adopt` or `clear`, stands where all that follow are reached from.
+        """
+
+    def adopt(self, b: ir.IRBuilder, block: _Block, value: ir.Value) -> None:
+        """Do the same with a value that nothing else uses."""
+        self.write(b, block, value)
+
+    @abstractmethod
+    def clear(self, b: ir.IRBuilder, block: _Block, type_: ir.VectorType) -> None:
+        """Set a block of a type to 0."""
+
+    @abstractmethod
+    def add(self, b: ir.IRBuilder, row: DpasRow, block: _Block, left: Part, right: Part) -> None:
+        """Add the product of two fragments to a block that has a value."""
+
+    def define(self, b: ir.IRBuilder, block: _Block, type_: ir.VectorType) -> None:
+        """Have a block defined from here on, whatever its value is."""
+        if (b.function, block) not in self.held:
+            self.clear(b, block, type_)
+
+
+class _InPlace(SumRegisters):
+    """On devices: values that are changed behind the compiler's back."""
+
+    def read(self, b: ir.IRBuilder, block: _Block) -> ir.Value:
+        held = self.held[b.function, block]
+        return self._asm(b, held.type, _moves("$1({number},0)<1;1,0>"), "=rw,rw", [held])
+
+    def write(self, b: ir.IRBuilder, block: _Block, value: ir.Value) -> None:
+        held = self.held.get((b.function, block))
+        if held is None:
+            # The lane is an input so that the block is not taken for the same in all lanes where the value is.
+            moves = _moves("$1({number},0)<1;1,0>")
+            self.held[b.function, block] = self._asm(b, value.type, moves, "=rw,rw,rw", [value, self._lane(b)])
+        else:
+            self._asm(b, ir.VoidType(), _moves("$1({number},0)<1;1,0>"), "rw,rw", [held, value])
+
+    def adopt(self, b: ir.IRBuilder, block: _Block, value: ir.Value) -> None:
+        if (b.function, block) in self.held:
+            self.write(b, block, value)
+        else:
+            self.held[b.function, block] = value
+
+    def clear(self, b: ir.IRBuilder, block: _Block, type_: ir.VectorType) -> None:
+        moves = _moves(f"0x0:{'f' if isinstance(type_.element, ir.FloatType) else 'd'}")
+        lane = self._lane(b)
+        held = self.held.get((b.function, block))
+        if held is None:
+            self.held[b.function, block] = self._asm(b, type_, moves, "=rw,rw", [lane])
+        else:
+            self._asm(b, ir.VoidType(), moves, "rw,rw", [held, lane])
+
+    @staticmethod
+    def _lane(b: ir.IRBuilder) -> ir.Value:
+        return b.trunc(target_of(b).item_index(b, 0), I32)
+
+    def add(self, b: ir.IRBuilder, row: DpasRow, block: _Block, left: Part, right: Part) -> None:
+        self._accumulators(b, row).add(self.held[b.function, block], left, right)
+
+    @staticmethod
+    def _accumulators(b: ir.IRBuilder, row: DpasRow) -> Accumulators:
+        return accumulators_for(row, messages_of(b, emulated=False))
+
+    @staticmethod
+    def _asm(
+        b: ir.IRBuilder, result: ir.Type, lines: list[str], constraints: str, arguments: list[ir.Value]
+    ) -> ir.Value:
+        function = ir.FunctionType(result, [argument.type for argument in arguments])
+        return b.asm(function, NEWLINE.join(("{", *lines, "}")), constraints, arguments, True)
+
+
+def _moves(source: str) -> list[str]:
+    """Return what sets the registers of a block to those of a source, by their number."""
+    return [f"mov (M1,{LANES}) $0({number},0)<1> {source.format(number=number)}" for number in range(COLUMNS)]
+
+
+class _Emulated(SumRegisters):
+    """On other devices: variables."""
+
+    def read(self, b: ir.IRBuilder, block: _Block) -> ir.Value:
+        return b.load(self.held[b.function, block])
+
+    def write(self, b: ir.IRBuilder, block: _Block, value: ir.Value) -> None:
+        key = b.function, block
+        if key not in self.held:
+            with b.goto_entry_block():
+                self.held[key] = b.alloca(value.type)
+        b.store(value, self.held[key])
+
+    def clear(self, b: ir.IRBuilder, block: _Block, type_: ir.VectorType) -> None:
+        self.write(b, block, constant(type_, 0))
+
+    def add(self, b: ir.IRBuilder, row: DpasRow, block: _Block, left: Part, right: Part) -> None:
+        total = accumulators_for(row, messages_of(b, emulated=True)).add(self.read(b, block), left, right)
+        b.store(total, self.held[b.function, block])
+
+
+def registers_for(emulated: bool) -> SumRegisters:
+    """Return empty registers."""
+    return _Emulated() if emulated else _InPlace()

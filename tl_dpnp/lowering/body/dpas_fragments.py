@@ -1,0 +1,423 @@
+"""Instructions on matrices that are in the registers of a sub-group with DPAS."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import NamedTuple
+
+from llvmlite import ir
+
+from tl_dpnp.kernels import intrinsics
+from tl_dpnp.kernels.dpas.block_messages import Surface
+from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW
+from tl_dpnp.kernels.dpas.factor_loads import Fragments, load_block, load_factor, unbroadcast
+from tl_dpnp.kernels.dpas.gemm import uniform
+from tl_dpnp.kernels.dpas.matrix_blocks import (
+    block_type,
+    blocks_of,
+    element_of,
+    filled_block,
+    moved_block,
+    with_element,
+)
+from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.kernels.dpas.operands import may_be_surface
+from tl_dpnp.kernels.dpas.sums import COLUMNS, LANES, SumRegisters, messages_of, registers_for
+from tl_dpnp.kernels.dpas.tile_blocks import loads_of_a, loads_of_b
+from tl_dpnp.kernels.llvm import (
+    GLOBAL,
+    I32,
+    Intrinsic,
+    builtin,
+    constant,
+    index,
+    storage_type,
+    undefined,
+)
+from tl_dpnp.kernels.targets import target_of
+from tl_dpnp.language import ops
+from tl_dpnp.language.instructions.componentwise import on_components
+from tl_dpnp.language.types import CooperativeMatrixType
+from tl_dpnp.lowering.body.building import call
+from tl_dpnp.lowering.body.memref import MemrefDescriptor
+from tl_dpnp.lowering.body.regions import MatrixWriter, RegionWriter
+from tl_dpnp.lowering.body.tree import Constant, Expression
+from tl_dpnp.lowering.coalescing import holder_of, places_in
+from tl_dpnp.lowering.dpas_fragments import Factor, factors_in, limits_in, lines_along, product_row
+from tl_dpnp.lowering.fragment_choice import OUTSIDE, BlocksFit, regions_of
+from tl_dpnp.lowering.rewrite import root_of
+from tl_dpnp.lowering.scalar_code import scalar_intrinsic
+from tl_dpnp.scalars import I1, INDEX, ScalarType
+from tl_dpnp.scalars import I32 as SCALAR_I32
+
+__all__ = ["DpasFragments"]
+
+#: How many numbers say where a matrix is (`_described`).
+_DESCRIBED = 4
+#: OpenCL's CLK_GLOBAL_MEM_FENCE.
+_GLOBAL_MEMORY = 2
+_Emit = Callable[[ir.IRBuilder, Sequence[ir.Value]], None]
+
+
+class Place(NamedTuple):
+    """Registers that are changed in place, by their name."""
+
+    name: str
+    type: CooperativeMatrixType
+
+
+class _Access(NamedTuple):
+    """A part of a matrix in memory; `place` is the column and the row, in elements of lines, of its first element."""
+
+    surface: Surface
+    place: tuple[ir.Value, ir.Value]
+
+
+@dataclass
+class DpasFragments(MatrixWriter[Place]):
+    """Writes what sub-groups do with matrices.
+
+    Matrices with elements of 32 bits, which alone loops and branches pass on, are changed in place.  Factors and others
+    with elements of 16 bits are values, which emitters find by function and name.
+    """
+
+    writer: RegionWriter
+    sums: SumRegisters = field(init=False)
+    factors: dict[tuple[ir.Function, str], Fragments] = field(default_factory=dict)
+    blocks: dict[tuple[ir.Function, str, tuple[int, int]], ir.Value] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.sums = registers_for(self.emulated)
+
+    @property
+    def emulated(self) -> bool:
+        """Whether DPAS and messages are emulated."""
+        return self.writer.engine.emulated
+
+    @cached_property
+    def places(self) -> dict[str, str]:
+        """The registers of what is changed in place."""
+        return {name: place for region in regions_of(self.writer.function)
+                for name, place in places_in(region.body).items()}
+
+    @cached_property
+    def constants(self) -> dict[str, ops.Constant]:
+        """The values of matrices that are filled with known ones."""
+        return {each.result.name: each.value for each in self.writer.function.body.walk()
+                if isinstance(each, ops.CooperativeMatrixConstruct) and isinstance(each.value, ops.Constant)}
+
+    @cached_property
+    def used(self) -> dict[str, Factor]:
+        """What factors are multiplied as."""
+        found = {}
+        for region in regions_of(self.writer.function):
+            for name, uses in factors_in(region.body).items():
+                (use,) = uses
+                assert use is not None
+                found[name] = use
+        return found
+
+    def subgroup(self) -> Expression:
+        layout = self.writer.mapping.layout
+        assert layout.lanes == LANES, layout
+        if layout.subgroups == 1:
+            return 0
+        if self.emulated:
+            return self.writer.define(call(intrinsics.sub_group()))
+        # Intel's GPU compiler takes the id of a dimension for one that differs from lane to lane.
+        own = Intrinsic("uniform_sub_group", (), INDEX, lambda b, _: uniform(b, target_of(b).item_index(b, 1)))
+        return self.writer.define(call(own))
+
+    def evaluate(
+        self, what: str, emit: _Emit, operation: ops.Operation | None = None, types: Sequence[ScalarType] = (),
+        arguments: Sequence[Expression] = (), comment: str = "",
+    ) -> None:
+        """Write a call of an intrinsic, whose name is its own."""
+        self.writer.count += 1
+        span = None if operation is None else operation.span
+        whole = Intrinsic(f"{what}_{self.writer.count}", tuple(types), None, emit, span)
+        self.writer.evaluate(call(whole, *arguments), comment)
+
+    # --- values that are passed on -----------------------------------------------------------------------------------
+
+    def holder(self, value: ops.Value) -> Place:
+        carried = holder_of(value.name)
+        return Place(self.places[carried if carried in self.places else value.name], ops.matrix_type(value))
+
+    def pass_on(self, holder: Place, matrix: ops.Value) -> None:
+        if self.places.get(matrix.name) != holder.name:
+            self.evaluate(f"pass_{matrix.name}", lambda b, _: self._set(b, holder, matrix))
+
+    def take(self, value: ops.Value, holder: Place, is_fixed: bool) -> None:
+        own = Place(self.places[value.name], holder.type)
+
+        def emit(b: ir.IRBuilder, _: Sequence[ir.Value]) -> None:
+            for number in blocks_of(holder.type):
+                self.sums.define(b, (holder.name, *number), block_type(holder.type.component))
+                if own != holder:
+                    self.sums.write(b, (own.name, *number), self.sums.read(b, (holder.name, *number)))
+
+        self.evaluate(f"take_{value.name}", emit)
+
+    def _set(self, b: ir.IRBuilder, place: Place, matrix: ops.Operand) -> None:
+        """Set registers to a matrix that is not in them."""
+        known = self.constants.get(matrix.name) if isinstance(matrix, ops.Value) else None
+        for number in blocks_of(place.type):
+            if known is not None and known.value == 0:
+                self.sums.clear(b, (place.name, *number), block_type(place.type.component))
+            else:
+                self.sums.write(b, (place.name, *number), self._block(b, matrix, number))
+
+    def _block(self, b: ir.IRBuilder, matrix: ops.Operand, number: tuple[int, int]) -> ir.Value:
+        """Return a block of a matrix that is no factor, as a vector of its columns as they are in memory."""
+        assert isinstance(matrix, ops.Value)
+        type = ops.matrix_type(matrix)
+        if matrix.name in self.constants:
+            return filled_block(b, type.component, self.constants[matrix.name].value)
+        if matrix.name in self.places:
+            return self.sums.read(b, (self.places[matrix.name], *number))
+        return self.blocks[b.function, matrix.name, number]
+
+    # --- instructions ------------------------------------------------------------------------------------------------
+
+    def cooperate(self, operation: ops.Operation) -> None:
+        match operation:
+            case ops.CooperativeMatrixConstruct() if operation.is_constant:
+                pass  # what uses it fills registers
+            case ops.CooperativeMatrixStore() | ops.CooperativeMatrixLoad():
+                self._access(operation)
+            case ops.CooperativeMatrixMulAdd():
+                self._product(operation)
+            case ops.CooperativeMatrixApply():
+                self._apply(operation)
+            case _:
+                self._map(operation)
+
+    def _product(self, operation: ops.CooperativeMatrixMulAdd) -> None:
+        row = product_row(operation)
+        assert row is not None
+        place = Place(self.places[operation.result.name], ops.matrix_type(operation.result))
+        is_kept = isinstance(operation.C, ops.Value) and self.places.get(operation.C.name) == place.name
+        steps = ops.matrix_type(operation.A).columns // row.k
+
+        def emit(b: ir.IRBuilder, _: Sequence[ir.Value]) -> None:
+            if not is_kept:
+                self._set(b, place, operation.C)
+            left, right = (unbroadcast(self.factors[b.function, value.name]) for value in (operation.A, operation.B))
+            for step in range(steps):
+                for i, j in blocks_of(place.type):
+                    self.sums.add(b, row, (place.name, i, j), left[i, step], right[j, step])
+
+        self.evaluate(f"mul_add_{operation.result.name}", emit, operation, comment=f"by {row}")
+
+    def _map(self, operation: ops.Operation) -> None:
+        """Write what is done to each element by itself."""
+        (result,) = operation.results
+        type = ops.matrix_type(result)
+        scalars = [operand for operand in operation.operands if not isinstance(operand.type, CooperativeMatrixType)]
+        sources = [operand for operand in operation.operands if isinstance(operand.type, CooperativeMatrixType)]
+        single: Intrinsic | None = None
+        if isinstance(operation, ops.CooperativeMatrixScale):
+            single = intrinsics.arithmetic("mul", type.component)
+        elif isinstance(operation, ops.ScalarOperation):
+            single = scalar_intrinsic(on_components(operation))
+
+        def emit(b: ir.IRBuilder, given: Sequence[ir.Value]) -> None:
+            for number in blocks_of(type):
+                blocks = [(ops.matrix_type(source).component, self._block(b, source, number)) for source in sources]
+                block = undefined(block_type(type.component))
+                for column in range(COLUMNS):
+                    # A factor comes before the matrix.
+                    values = [*given, *(element_of(b, component, held, column) for component, held in blocks)]
+                    value = values[0] if single is None else single.emit(b, values)
+                    block = with_element(b, type.component, block, column, value)
+                self._define(b, result, number, block)
+
+        types = [ops.scalar_type(scalar) for scalar in scalars]
+        self.evaluate(f"{operation.mnemonic}_{result.name}", emit, operation, types,
+                      [*map(self.writer.operand, scalars)])
+
+    def _apply(self, operation: ops.CooperativeMatrixApply) -> None:
+        """Write the body for each element that a lane has."""
+        writer, result, type = self.writer, operation.result, ops.matrix_type(operation.result)
+        row, column, *variables = operation.variables
+        for number in blocks_of(type):
+            # Registers are read here, once for all columns, and set behind them.
+            held: list[ir.Value] = []
+            self.evaluate("take", partial(self._take_blocks, held, operation, number))
+            first = Intrinsic(f"row_{number[0]}", (), SCALAR_I32, partial(_row, number[0] * LANES))
+            writer.values[row.name] = writer.define(call(first))
+            for place in range(COLUMNS):
+                writer.values[column.name] = Constant(number[1] * COLUMNS + place, SCALAR_I32)
+                for source, variable in enumerate(variables):
+                    component = ops.scalar_type(variable)
+                    get = partial(_component, held, source, place, component)
+                    writer.count += 1
+                    name = f"{variable.name}_{writer.count}"
+                    writer.values[variable.name] = writer.define(call(Intrinsic(name, (), component, get)))
+                found = writer.fresh(type.component)
+                writer.region(operation.body, [found])
+                self.evaluate(f"set_{result.name}", partial(_set_element, held, place, type.component), None,
+                              (type.component,), (found,))
+            self.evaluate(f"set_{result.name}", partial(self._define_last, held, result, number))
+
+    def _take_blocks(
+        self, held: list[ir.Value], operation: ops.CooperativeMatrixApply, number: tuple[int, int],
+        b: ir.IRBuilder, _: Sequence[ir.Value],
+    ) -> None:
+        """Have the blocks of all matrices, and behind them a new one, for what is computed of them."""
+        held[:] = [*(self._block(b, matrix, number) for matrix in operation.matrices),
+                   undefined(block_type(ops.matrix_type(operation.result).component))]
+
+    def _define_last(
+        self, held: Sequence[ir.Value], result: ops.Value, number: tuple[int, int], b: ir.IRBuilder,
+        _: Sequence[ir.Value],
+    ) -> None:
+        self._define(b, result, number, held[-1])
+
+    def _define(self, b: ir.IRBuilder, result: ops.Value, number: tuple[int, int], block: ir.Value) -> None:
+        """Define a block of a matrix that is computed."""
+        if result.name in self.places:
+            self.sums.write(b, (self.places[result.name], *number), block)
+        else:
+            self.blocks[b.function, result.name, number] = block
+
+    # --- memory ------------------------------------------------------------------------------------------------------
+
+    def blocks_fit(self, operation: BlocksFit) -> Expression:
+        memrefs = [self.writer.memrefs[value.name] for value in operation.memrefs]
+        indices, limits = ([*map(self.writer.index, values)] for values in (operation.indices, operation.limits))
+
+        def emit(b: ir.IRBuilder, given: Sequence[ir.Value]) -> ir.Value:
+            bounds = [*((">=", 0) for _ in indices), *(("<=", OUTSIDE) for _ in limits)]
+            conditions = [b.icmp_signed(relation, value, index(bound))
+                          for value, (relation, bound) in zip(given, bounds, strict=False)]
+            for number, memref in enumerate(memrefs):
+                first = len(bounds) + _DESCRIBED * number
+                surface = _surface(b, memref, given[first : first + _DESCRIBED])
+                if not may_be_surface(surface.bits, surface.width, surface.height, surface.pitch):
+                    return constant(ir.IntType(1), 0)
+                conditions += surface.conditions(b)
+            return functools.reduce(b.and_, conditions)
+
+        described = [each for memref in memrefs for each in _described(memref, memref.type.strides.index(1))]
+        arguments = [*indices, *limits, *described]
+        self.writer.count += 1
+        whole = Intrinsic(f"blocks_fit_{self.writer.count}", (INDEX,) * len(arguments), I1, emit, operation.span)
+        return call(whole, *arguments)
+
+    @cached_property
+    def limited(self) -> frozenset[str]:
+        """The variables of loops that end at limits."""
+        return frozenset(name for region in regions_of(self.writer.function) for name in limits_in(region.body))
+
+    def is_limited(self, operand: ops.Operand) -> bool:
+        """Whether an index is counted by a loop that ends at a limit."""
+        return isinstance(operand, ops.Value) and operand.name in self.limited
+
+    def _access(self, operation: ops.CooperativeMatrixLoad | ops.CooperativeMatrixStore) -> None:
+        memref, along = self.writer.memrefs[operation.memref.name], lines_along(operation)
+        assert along is not None
+        # What is not checked is inside, and what loops count up to a limit is small.
+        may_be_large = [operation.checked_modes[mode] and not self.is_limited(operation.indices[mode])
+                        for mode in (along, 1 - along)]
+        indices = [self.writer.index(operation.indices[mode]) for mode in (along, 1 - along)]
+        is_load = isinstance(operation, ops.CooperativeMatrixLoad)
+        root = root_of(operation.memref, self.writer.roots)
+        waits = root in self.writer.written and (is_load or root in self.writer.read)
+
+        def emit(b: ir.IRBuilder, given: Sequence[ir.Value]) -> None:
+            if waits:  # lanes do not see what others stored before that
+                builtin(b, "_Z17sub_group_barrierj", ir.VoidType(), [constant(I32, _GLOBAL_MEMORY)],
+                        ("nounwind", "convergent"))
+            *described, column, row = given
+            place = _small(b, column, may_be_large[0]), _small(b, row, may_be_large[1])
+            access = _Access(_surface(b, memref, described), place)
+            if isinstance(operation, ops.CooperativeMatrixStore):
+                self._store(b, operation, access)
+            elif operation.result.name in self.used:
+                self._load_factor(b, operation, access)
+            else:
+                self._load(b, operation, access)
+
+        arguments = [*_described(memref, along), *indices]
+        self.evaluate("load" if is_load else "store", emit, operation, (INDEX,) * len(arguments), arguments)
+
+    def _load_factor(self, b: ir.IRBuilder, operation: ops.CooperativeMatrixLoad, access: _Access) -> None:
+        use, type = self.used[operation.result.name], operation.type
+        # Lines of the first factor are rows, of the second one columns.
+        row_follows = lines_along(operation) == (1 if operation.transpose else 0)
+        if use.is_first:
+            kernel = MicroKernel(use.row, type.rows // LANES, 1, type.columns // use.row.k)
+            loads = loads_of_a(kernel, along_k=not row_follows)
+        else:
+            kernel = MicroKernel(use.row, 1, type.columns // COLUMNS, type.rows // use.row.k)
+            loads = loads_of_b(kernel, along_k=row_follows)
+        self.factors[b.function, operation.result.name] = load_factor(
+            messages_of(b, self.emulated), use.row, loads, use.is_first, access.surface, access.place)
+
+    def _load(self, b: ir.IRBuilder, operation: ops.CooperativeMatrixLoad, access: _Access) -> None:
+        type, messages = operation.type, messages_of(b, self.emulated)
+        block = moved_block(type.component)
+        for i, j in blocks_of(type):
+            loaded = load_block(
+                messages, access.surface, block, block_type(type.component), access.place, (i * LANES, j * COLUMNS))
+            if operation.result.name in self.places:
+                self.sums.adopt(b, (self.places[operation.result.name], i, j), loaded)
+            else:
+                self.blocks[b.function, operation.result.name, (i, j)] = loaded
+
+    def _store(self, b: ir.IRBuilder, operation: ops.CooperativeMatrixStore, access: _Access) -> None:
+        type, messages = operation.type, messages_of(b, self.emulated)
+        block = moved_block(type.component)
+        first = messages.header(access.surface, block, *access.place)
+        for i in range(type.rows // LANES):
+            header = b.add(first, messages.step(COLUMN, i * LANES)) if i else first
+            for j in range(type.columns // COLUMNS):
+                messages.store(header, block, self._block(b, operation.A, (i, j)))
+                header = b.add(header, messages.step(ROW, COLUMNS))
+
+
+def _row(first: int, b: ir.IRBuilder, _: Sequence[ir.Value]) -> ir.Value:
+    """Return the row of a lane's elements."""
+    return b.add(b.trunc(target_of(b).item_index(b, 0), I32), constant(I32, first))
+
+
+def _component(
+    held: Sequence[ir.Value], source: int, place: int, component: ScalarType, b: ir.IRBuilder, _: Sequence[ir.Value]
+) -> ir.Value:
+    """Return an element of a block, as a value."""
+    return element_of(b, component, held[source], place)
+
+
+def _set_element(
+    held: list[ir.Value], place: int, component: ScalarType, b: ir.IRBuilder, given: Sequence[ir.Value]
+) -> None:
+    """Set an element of the last block to a value."""
+    held[-1] = with_element(b, component, held[-1], place, given[0])
+
+
+def _described(memref: MemrefDescriptor, along: int) -> tuple[Expression, ...]:
+    """Return what says where a matrix is: address, width and height of its lines, and the distance of those."""
+    return memref.address, memref.sizes[along], memref.sizes[1 - along], memref.strides[1 - along]
+
+
+def _surface(b: ir.IRBuilder, memref: MemrefDescriptor, described: Sequence[ir.Value]) -> Surface:
+    """Return a matrix as messages take it."""
+    address, *sizes = described
+    element = memref.type.element
+    width, height, pitch = (int(size.constant) if isinstance(size, ir.Constant) else size for size in sizes)
+    pointer = b.inttoptr(address, storage_type(element).as_pointer(GLOBAL))
+    return Surface(pointer, element.bits, width, height, pitch)
+
+
+def _small(b: ir.IRBuilder, place: ir.Value, may_be_large: bool) -> ir.Value:
+    """Return an index of a small number of bits; one that is outside of all matrices where it is too large for that."""
+    if not may_be_large:
+        return place
+    if isinstance(place, ir.Constant):
+        return index(min(place.constant, OUTSIDE))
+    return b.select(b.icmp_signed("<", place, index(OUTSIDE)), place, index(OUTSIDE))

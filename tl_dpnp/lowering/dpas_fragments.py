@@ -1,0 +1,242 @@
+"""Which regions of work-items keep their cooperative matrices in the registers of a sub-group with DPAS, and how.
+
+Factors are loaded as DPAS takes them, by messages of blocks; all other matrices are held as its sums are, a row in each
+lane.  Whether messages can load and store blocks is decided at run time, too: elsewhere the region becomes phases.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from tl_dpnp.kernels.dpas.operands import may_be_surface
+from tl_dpnp.kernels.dpas.rows import DpasRow, find_row
+from tl_dpnp.kernels.dpas.sums import COLUMNS, LANES
+from tl_dpnp.language import ops
+from tl_dpnp.language.types import CooperativeMatrixType
+from tl_dpnp.lowering.fragment_choice import OUTSIDE, BlocksFit, regions_of, uses_work_item
+from tl_dpnp.lowering.fragment_registers import most_registers
+from tl_dpnp.lowering.index_multiples import Multiples, multiple_of, multiples_in
+from tl_dpnp.lowering.rewrite import root_of, roots
+from tl_dpnp.target.catalog import DPAS
+
+__all__ = [
+    "SubgroupRegion", "factors_in", "limits_in", "lines_along", "product_row", "products_in", "registers_needed",
+]
+
+_PLAIN = (ops.ScalarOperation, ops.GroupId, ops.GroupSize, ops.Load, ops.Store, ops.SizeOf, ops.If, ops.For, ops.Yield,
+          ops.WorkItemPlace, ops.WorkItemCount, ops.CooperativeMatrixPrefetch)
+_COOPERATIVE = (ops.CooperativeMatrixConstruct, ops.CooperativeMatrixMulAdd, ops.CooperativeMatrixScale,
+                ops.CooperativeMatrixApply, ops.CooperativeMatrixLoad, ops.CooperativeMatrixStore, ops.ScalarOperation,
+                ops.If, ops.For, ops.Yield)
+#: The types of sums, and the bits of factors.
+_SUMS, _FACTORS = ("f32", "i32"), (8, 16)
+_SUM_BITS = 32
+#: Elements that messages move along lines of memory are at places of whole words of so many bits.
+_WORD = 32
+_REGISTER_BITS = 512
+
+
+class Factor(NamedTuple):
+    """What a matrix is multiplied as: by a form of DPAS, as the first factor or the second one."""
+
+    row: DpasRow
+    is_first: bool
+
+
+def product_row(operation: ops.CooperativeMatrixMulAdd) -> DpasRow | None:
+    """Return the form of DPAS that multiplies, None where there is none."""
+    a, b, c = (ops.matrix_type(value).component for value in (operation.A, operation.B, operation.C))
+    kept = operation.kept
+    if c != kept or ops.matrix_type(operation.result).component != kept or kept.name not in _SUMS:
+        return None
+    if a.bits not in _FACTORS or b.bits not in _FACTORS:
+        return None
+    # The language's A is the second source of DPAS, B the first.
+    row = find_row(LANES, kept.name, b.name, a.name, COLUMNS)
+    return None if row is None or row.unused is not None else row
+
+
+def factors_in(region: ops.Region) -> dict[str, set[Factor | None]]:
+    """Return what matrices are multiplied as, by name; None stands for a product that no form of DPAS computes."""
+    found: defaultdict[str, set[Factor | None]] = defaultdict(set)
+    for operation in region.walk():
+        if isinstance(operation, ops.CooperativeMatrixMulAdd):
+            row = product_row(operation)
+            for value, is_first in ((operation.A, True), (operation.B, False)):
+                found[value.name].add(None if row is None else Factor(row, is_first))
+    return dict(found)
+
+
+def products_in(function: ops.Function) -> Counter[DpasRow]:
+    """Return how many DPAS of each form multiply matrices of a canonical function that are in registers."""
+    found: Counter[DpasRow] = Counter()
+    for region in regions_of(function):
+        for operation in region.body.walk():
+            if isinstance(operation, ops.CooperativeMatrixMulAdd) and (row := product_row(operation)) is not None:
+                a, c = ops.matrix_type(operation.A), ops.matrix_type(operation.C)
+                found[row] += c.rows * c.columns * a.columns // (row.m * row.n * row.k)
+    return found
+
+
+def lines_along(operation: ops.CooperativeMatrixLoad | ops.CooperativeMatrixStore) -> int | None:
+    """Return the mode of a memref whose elements follow one another in memory, None where none does."""
+    strides = ops.memref_type(operation.memref).strides
+    return strides.index(1) if 1 in strides else None
+
+
+def limits_in(region: ops.Region) -> dict[str, ops.Operand]:
+    """Return where loops of a region end, by their variables, as far as that is known in front of the region."""
+    inside = {value.name for operation in region.walk() for value in (*operation.results, *operation.loop_variables)}
+    return {operation.variable.name: operation.stop for operation in region.walk() if isinstance(operation, ops.For)
+            and (operation.stop.name not in inside if isinstance(operation.stop, ops.Value) else
+                 operation.stop.value.real <= OUTSIDE)}
+
+
+def registers_needed(region: ops.Region) -> int:
+    """Return the registers of a thread that matrices of a region take at most, with the headers of messages."""
+    accesses = sum(isinstance(operation, ops.CooperativeMatrixLoad | ops.CooperativeMatrixStore)
+                   for operation in region.walk())
+    return accesses + most_registers(
+        region, lambda type: -(-type.rows * type.columns * type.component.bits // _REGISTER_BITS))
+
+
+@dataclass
+class SubgroupRegion:
+    """A region, and what it would be held and computed with."""
+
+    function: ops.Function
+    region: ops.Parallel | ops.ForeachTile
+
+    @cached_property
+    def factors(self) -> dict[str, set[Factor | None]]:
+        """What matrices are multiplied as."""
+        return factors_in(self.region.body)
+
+    @cached_property
+    def multiples(self) -> Multiples:
+        """What indices are multiples of."""
+        return multiples_in(self.function, self.region.body)
+
+    @cached_property
+    def roots(self) -> dict[str, str]:
+        """The memory that memrefs refer to."""
+        return roots(self.function)
+
+    @property
+    def guard(self) -> BlocksFit:
+        """What run time decides by."""
+        accesses = [operation for operation in self.region.body.walk() if isinstance(operation, ops.MatrixAccess)]
+        used = {index.name: index for operation in accesses for index in operation.indices
+                if isinstance(index, ops.Value)}
+        assumed = {value.name: value for index in used.values() if (known := self.multiples.get(index.name)) is not None
+                   for value in known.assumes}
+        memrefs = {operation.memref.name: operation.memref for operation in accesses}
+        limits = {stop.name: stop for name, stop in limits_in(self.region.body).items()
+                  if name in used and isinstance(stop, ops.Value)}
+        return BlocksFit(memrefs=tuple(memrefs.values()), indices=tuple(assumed[name] for name in sorted(assumed)),
+                         limits=tuple(limits.values()))
+
+    def faults(self) -> Iterator[str]:
+        """Yield why the matrices cannot be in registers."""
+        items, function = ops.work_items_of(self.function), self.function
+        if items.lanes != LANES or function.subgroup_size not in (None, LANES):
+            yield f"its sub-groups have {items.lanes} work-items, and DPAS has {LANES} lanes"
+        if not self.factors:
+            yield "it has no product"
+        if uses_work_item(self.region.body):
+            yield "the body of cooperative_matrix_apply depends on the work-item that runs it"
+        for operation in self.region.body.walk():
+            if not isinstance(operation, _COOPERATIVE if operation.is_cooperative else _PLAIN):
+                yield f"{operation.mnemonic} has no form for registers"
+            for value in (*operation.operands, *operation.results):
+                if isinstance(value.type, CooperativeMatrixType):
+                    yield from self.type_faults(value)
+            if isinstance(operation, ops.If | ops.For):
+                yield from (f"{value}, which has components of {value.type.component}, is passed on"
+                            for value in (*operation.results, *operation.loop_variables)
+                            if isinstance(value.type, CooperativeMatrixType) and value.type.component.bits != _SUM_BITS)
+            if isinstance(operation, ops.CooperativeMatrixMulAdd):
+                yield from self.product_faults(operation)
+            if isinstance(operation, ops.CooperativeMatrixLoad | ops.CooperativeMatrixStore):
+                yield from self.access_faults(operation)
+        yield from self.factor_faults()
+        yield from self.memory_faults()
+        needed, room = registers_needed(self.region.body), DPAS[LANES].by_blocks.registers
+        if needed > room:
+            yield f"they would need {needed} registers, and there are {room}"
+
+    def type_faults(self, value: ops.Operand) -> Iterator[str]:
+        """Yield what keeps a matrix from being held as sums are."""
+        type = ops.matrix_type(value)
+        if isinstance(value, ops.Value) and value.name in self.factors:
+            return
+        if type.rows % LANES or type.columns % COLUMNS:
+            yield f"{value} is {type.rows} x {type.columns}, no whole blocks of {LANES} x {COLUMNS}"
+        if type.component.bits not in (16, 32) or type.component.is_complex:
+            yield f"{value} has components of {type.component}"
+
+    def product_faults(self, operation: ops.CooperativeMatrixMulAdd) -> Iterator[str]:
+        """Yield what keeps DPAS from computing a product."""
+        row, a, b = product_row(operation), *map(ops.matrix_type, (operation.A, operation.B))
+        if row is None:
+            types = [ops.matrix_type(value).component.name for value in (operation.A, operation.B, operation.C)]
+            yield f"DPAS sums no products of {types[0]} and {types[1]} in {types[2]}"
+        elif a.rows % LANES or b.columns % COLUMNS or a.columns % row.k:
+            yield (f"{row} does not divide a product of {a.rows} x {a.columns} and {b.rows} x {b.columns}")
+
+    def factor_faults(self) -> Iterator[str]:
+        """Yield what keeps a factor from being loaded as DPAS takes it."""
+        loaded = {operation.result.name for operation in self.region.body.walk()
+                  if isinstance(operation, ops.CooperativeMatrixLoad)}
+        for operation in self.region.body.walk():
+            others = operation.operands
+            if isinstance(operation, ops.CooperativeMatrixMulAdd):
+                others = (operation.C,)
+            for operand in others:
+                if isinstance(operand, ops.Value) and operand.name in self.factors:
+                    yield f"{operand} is a factor, and not only multiplied"
+        for name, used in self.factors.items():
+            if name not in loaded:
+                yield f"%{name} is a factor that is not loaded"
+            if len(used) > 1:
+                yield f"%{name} is a factor of products of several kinds"
+
+    def access_faults(self, operation: ops.CooperativeMatrixLoad | ops.CooperativeMatrixStore) -> Iterator[str]:
+        """Yield what keeps messages from moving the blocks of a matrix, for all that is known of it."""
+        memref, along = operation.memref, lines_along(operation)
+        type = ops.memref_type(memref)
+        if self.roots[memref.name] not in {parameter.name for parameter in self.function.parameters}:
+            yield f"{memref} is in local memory"
+        if along is None:
+            yield f"neither rows nor columns of {memref} are known to be contiguous"
+            return
+        if not may_be_surface(type.element.bits, type.shape[along], type.shape[1 - along], type.strides[1 - along]):
+            yield f"{memref} has strides or sizes that loads of blocks do not take"
+        multiples = [multiple_of(index, self.multiples) for index in operation.indices]
+        if None in multiples:
+            yield f"the region computes an index of {memref} that may be negative"
+        elif multiples[along].number * type.element.bits % _WORD:  # type: ignore[union-attr]
+            yield f"an index of {memref} is not known to be a multiple of {_WORD // type.element.bits}"
+        rows_follow = along == (1 if operation.transpose else 0)
+        used = self.factors.get(operation.results[0].name if operation.results else "", ())
+        if not used and not rows_follow:
+            yield f"the rows of {operation.type} do not follow one another in {memref}"
+        if any(use is not None and not use.is_first for use in used) and not rows_follow:
+            yield f"what is summed up of a second factor does not follow one another in {memref}"
+
+    def memory_faults(self) -> Iterator[str]:
+        """Yield what keeps the region from knowing what it has stored itself."""
+        walked = [*self.region.body.walk()]
+        own = {value.name for operation in walked for value in operation.results}
+        stored = {root_of(value, self.roots) for operation in walked for value in operation.writes}
+        for operation in walked:
+            if isinstance(operation, ops.MatrixAccess) and operation.memref.name in own:
+                yield f"{operation.memref} is a view that the region takes"
+            elif isinstance(operation, ops.Load | ops.Store) and stored.intersection(
+                root_of(value, self.roots) for value in (*operation.reads, *operation.writes)
+            ):
+                yield "it stores elements, and reads or writes them one by one"
