@@ -57,6 +57,10 @@ def lowered(source, device="pvc", **options):
     ({"at": "%k, %p", "letters": "tn"}, "dpas_f32_bf16_bf16_8x16x16"),
     ({"behind": "%E = cooperative_matrix_scale 2.0, %C : coopmatrix<f32x32x16,matrix_acc>"
                 "%F = add %E, %C : coopmatrix<f32x32x16,matrix_acc>"}, "dpas_f32_bf16_bf16_8x16x16"),
+    # The result of a product is the first factor of another one.
+    ({"behind": "%E = cast %C : coopmatrix<bf16x32x16,matrix_a>"
+                "%F = cooperative_matrix_load %y[%i, %i] : coopmatrix<bf16x16x16,matrix_b>"
+                f"%G = cooperative_matrix_mul_add %E, %F, %C : {C}"}, "dpas_f32_bf16_bf16_8x16x16"),
 ])
 def test_products_on_dpas_keep_their_matrices_in_registers(options, row):
     remark, *_ = lowered(product(**options)).remarks
@@ -83,6 +87,9 @@ def test_products_on_dpas_keep_their_matrices_in_registers(options, row):
     ({"behind": "%E = cast %C : coopmatrix<bf16x32x16,matrix_acc> %t = greater_than %i, %first : bool "
                 "%F = if %t -> (coopmatrix<bf16x32x16,matrix_acc>) { yield (%E) } else { yield (%E) }"},
      "%F, which has components of bf16, is passed on"),
+    ({"behind": "%E = cast %C : coopmatrix<bf16x32x16,matrix_b>"
+                "%F = cooperative_matrix_load %x[%i, %i] : coopmatrix<bf16x32x32,matrix_a>"
+                f"%G = cooperative_matrix_mul_add %F, %E, %C : {C}"}, "%E is a second factor that is not loaded"),
     ({"inside": "barrier"}, "barrier has no form for registers"),
 ])
 def test_others_are_in_local_memory_and_say_why(options, reason):

@@ -93,9 +93,17 @@ class DpasFragmentProgram(FragmentProgram):
         return name
 
     def product(self) -> None:
-        added, inner = self.pick(), self.terms * self.random.randint(1, 2)
-        a, b = self.loaded(0, added.rows, inner), self.loaded(1, inner, added.columns)
-        self.new(added, added.bound + 9 * inner, f"cooperative_matrix_mul_add {a}, {b}, {added.name}")
+        added, inner, bound = self.pick(), self.terms * self.random.randint(1, 2), 3
+        computed = [each for each in self.matrices if each.component == F32 and each.bound <= 128 and
+                    (each.rows, each.columns) == (added.rows, self.terms)]
+        if computed and self.random.random() < 0.5:
+            found = self.random.choice(computed)
+            inner, bound, a = self.terms, found.bound, self.name()
+            self.lines.append(f"{a} = cast {found.name} : coopmatrix<{self.factors[0]}x{added.rows}x{inner},matrix_a>")
+        else:
+            a = self.loaded(0, added.rows, inner)
+        b = self.loaded(1, inner, added.columns)
+        self.new(added, added.bound + 3 * bound * inner, f"cooperative_matrix_mul_add {a}, {b}, {added.name}")
 
     def sum_up(self) -> None:
         """A loop over all columns of what is read, the last factors of which are cut off."""

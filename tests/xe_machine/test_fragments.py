@@ -119,9 +119,9 @@ def test_matrices_in_registers_are_right(case: Case) -> None:
 
 
 @needs_tools
-@pytest.mark.parametrize("seed", [1, 4])
+@pytest.mark.parametrize("seed", [1, 8])
 def test_random_programs_are_right(seed: int) -> None:
-    """Sums of several products, loops, branches and components, in the registers of six sub-groups."""
+    """Sums of several products, loops, branches, components and a factor that is computed, for six sub-groups."""
     program = DpasFragmentProgram(seed)
     (function,) = parse_program(program.source)
     function = dataclasses.replace(function, work_group_size=(48, 2), subgroup_size=16)

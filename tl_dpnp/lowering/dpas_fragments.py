@@ -1,7 +1,8 @@
 """Which regions of work-items keep their cooperative matrices in the registers of a sub-group with DPAS, and how.
 
 Factors are loaded as DPAS takes them, by messages of blocks; all other matrices are held as its sums are, a row in each
-lane.  Whether messages can load and store blocks is decided at run time, too: elsewhere the region becomes phases.
+lane, and so are first factors that are computed.  Whether messages can load and store blocks is decided at run time,
+too: elsewhere the region becomes phases.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from tl_dpnp.lowering.rewrite import root_of, roots
 from tl_dpnp.target.catalog import DPAS
 
 __all__ = [
-    "SubgroupRegion", "factors_in", "limits_in", "lines_along", "product_row", "products_in", "registers_needed",
+    "SubgroupRegion", "factors_in", "limits_in", "lines_along", "product_row", "products_in",
+    "registers_needed",
 ]
 
 _PLAIN = (ops.ScalarOperation, ops.GroupId, ops.GroupSize, ops.Load, ops.Store, ops.SizeOf, ops.If, ops.For, ops.Yield,
@@ -35,6 +37,8 @@ _COOPERATIVE = (ops.CooperativeMatrixConstruct, ops.CooperativeMatrixMulAdd, ops
 #: The types of sums, and the bits of factors.
 _SUMS, _FACTORS = ("f32", "i32"), (8, 16)
 _SUM_BITS = 32
+#: The bits of first factors that may be computed: in its lane, each row has two of them in a word.
+_COMPUTED_BITS = 16
 #: Elements that messages move along lines of memory are at places of whole words of so many bits.
 _WORD = 32
 _REGISTER_BITS = 512
@@ -172,7 +176,7 @@ class SubgroupRegion:
     def type_faults(self, value: ops.Operand) -> Iterator[str]:
         """Yield what keeps a matrix from being held as sums are."""
         type = ops.matrix_type(value)
-        if isinstance(value, ops.Value) and value.name in self.factors:
+        if isinstance(value, ops.Value) and value.name in self.loaded:
             return
         if type.rows % LANES or type.columns % COLUMNS:
             yield f"{value} is {type.rows} x {type.columns}, no whole blocks of {LANES} x {COLUMNS}"
@@ -188,21 +192,27 @@ class SubgroupRegion:
         elif a.rows % LANES or b.columns % COLUMNS or a.columns % row.k:
             yield (f"{row} does not divide a product of {a.rows} x {a.columns} and {b.rows} x {b.columns}")
 
+    @cached_property
+    def loaded(self) -> frozenset[str]:
+        """The factors that are loaded; others are held as sums are."""
+        return frozenset(operation.result.name for operation in self.region.body.walk()
+                         if isinstance(operation, ops.CooperativeMatrixLoad) and operation.result.name in self.factors)
+
     def factor_faults(self) -> Iterator[str]:
-        """Yield what keeps a factor from being loaded as DPAS takes it."""
-        loaded = {operation.result.name for operation in self.region.body.walk()
-                  if isinstance(operation, ops.CooperativeMatrixLoad)}
+        """Yield what keeps a factor from being loaded as DPAS takes it, or being made of what is held as a sum."""
         for operation in self.region.body.walk():
             others = operation.operands
             if isinstance(operation, ops.CooperativeMatrixMulAdd):
                 others = (operation.C,)
+                for factor, is_first in ((operation.A, True), (operation.B, False)):
+                    is_narrow = ops.matrix_type(factor).component.bits == _COMPUTED_BITS
+                    if factor.name not in self.loaded and not (is_first and is_narrow):
+                        yield f"{factor} is a {'first' if is_first else 'second'} factor that is not loaded"
             for operand in others:
-                if isinstance(operand, ops.Value) and operand.name in self.factors:
+                if isinstance(operand, ops.Value) and operand.name in self.loaded:
                     yield f"{operand} is a factor, and not only multiplied"
-        for name, used in self.factors.items():
-            if name not in loaded:
-                yield f"%{name} is a factor that is not loaded"
-            if len(used) > 1:
+        for name in self.loaded:
+            if len(self.factors[name]) > 1:
                 yield f"%{name} is a factor of products of several kinds"
 
     def access_faults(self, operation: ops.CooperativeMatrixLoad | ops.CooperativeMatrixStore) -> Iterator[str]:

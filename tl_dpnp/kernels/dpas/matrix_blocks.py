@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from llvmlite import ir
 
+from tl_dpnp.kernels.dpas.accumulators import EmulatedFragment, Fragment, Part
 from tl_dpnp.kernels.dpas.block_shapes import Block
 from tl_dpnp.kernels.dpas.sums import COLUMNS, LANES
 from tl_dpnp.kernels.elements import from_storage, to_storage
-from tl_dpnp.kernels.llvm import constant, get_lane, set_lane, splat, storage_type, value_type
+from tl_dpnp.kernels.llvm import I32, constant, get_lane, set_lane, splat, storage_type, undefined, value_type
 from tl_dpnp.language.types import CooperativeMatrixType
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["block_type", "blocks_of", "element_of", "filled_block", "moved_block", "with_element"]
+__all__ = ["block_type", "blocks_of", "element_of", "filled_block", "first_factor", "moved_block", "with_element"]
+
+#: The registers of a first factor, whatever puts it into them.
+_PACKED = Block("transposed", 32, COLUMNS, LANES)
 
 
 def blocks_of(type: CooperativeMatrixType) -> list[tuple[int, int]]:
@@ -28,6 +34,17 @@ def block_type(component: ScalarType) -> ir.VectorType:
 def moved_block(component: ScalarType) -> Block:
     """Return what a message moves for a block."""
     return Block("plain", component.bits, LANES, COLUMNS)
+
+
+def first_factor(b: ir.IRBuilder, blocks: Sequence[ir.Value], emulated: bool) -> Part:
+    """Return two blocks of 16-bit elements next to one another as DPAS takes a first factor: by pairs of columns."""
+    word = ir.VectorType(I32, COLUMNS)
+    packed = undefined(word)
+    for number in range(COLUMNS):
+        block, first = divmod(2 * number, COLUMNS)
+        low, high = (b.zext(get_lane(b, blocks[block], column), I32) for column in (first, first + 1))
+        packed = set_lane(b, packed, b.or_(low, b.shl(high, constant(I32, 16))), number)
+    return EmulatedFragment(packed, {}) if emulated else Fragment(packed, _PACKED, 0)
 
 
 def element_of(b: ir.IRBuilder, component: ScalarType, block: ir.Value, column: int) -> ir.Value:

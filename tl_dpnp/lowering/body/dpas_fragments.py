@@ -20,6 +20,7 @@ from tl_dpnp.kernels.dpas.matrix_blocks import (
     blocks_of,
     element_of,
     filled_block,
+    first_factor,
     moved_block,
     with_element,
 )
@@ -111,14 +112,9 @@ class DpasFragments(MatrixWriter[Place]):
 
     @cached_property
     def used(self) -> dict[str, Factor]:
-        """What factors are multiplied as."""
-        found = {}
-        for region in regions_of(self.writer.function):
-            for name, uses in factors_in(region.body).items():
-                (use,) = uses
-                assert use is not None
-                found[name] = use
-        return found
+        """What factors that are loaded are multiplied as."""
+        return {name: use for region in regions_of(self.writer.function)
+                for name, uses in factors_in(region.body).items() for use in uses if use is not None}
 
     def subgroup(self) -> Expression:
         layout = self.writer.mapping.layout
@@ -206,12 +202,21 @@ class DpasFragments(MatrixWriter[Place]):
         def emit(b: ir.IRBuilder, _: Sequence[ir.Value]) -> None:
             if not is_kept:
                 self._set(b, place, operation.C)
-            left, right = (unbroadcast(self.factors[b.function, value.name]) for value in (operation.A, operation.B))
+            left, right = (unbroadcast(self._factor(b, value)) for value in (operation.A, operation.B))
             for step in range(steps):
                 for i, j in blocks_of(place.type):
                     self.sums.add(b, row, (place.name, i, j), left[i, step], right[j, step])
 
         self.evaluate(f"mul_add_{operation.result.name}", emit, operation, comment=f"by {row}")
+
+    def _factor(self, b: ir.IRBuilder, matrix: ops.Value) -> Fragments:
+        """Return a factor: what was loaded, or a first one that is made of blocks as sums have them."""
+        loaded = self.factors.get((b.function, matrix.name))
+        if loaded is not None:
+            return loaded
+        type = ops.matrix_type(matrix)
+        return {(i, step): first_factor(b, [self._block(b, matrix, (i, 2 * step + j)) for j in range(2)], self.emulated)
+                for i in range(type.rows // LANES) for step in range(type.columns // (2 * COLUMNS))}
 
     def _map(self, operation: ops.Operation) -> None:
         """Write what is done to each element by itself."""
