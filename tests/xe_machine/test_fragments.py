@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 import functools
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,13 +13,11 @@ import tl_dpnp
 from tests.runtime.support import needs_tools
 from tests.strategies.dpas_fragments import DpasFragmentProgram
 from tests.xe_machine.errors import MachineError
+from tests.xe_machine.fragments import wrong_arrays
 from tests.xe_machine.launch import Binary, global_memory, run
 from tests.xe_machine.products import binary_of
 from tests.xe_machine.test_products import _changed, _places, _shifted, _spread
 from tests.xe_machine.types import bf16_of
-from tl_dpnp.language import ops
-from tl_dpnp.language import parse as parse_program
-from tl_dpnp.language.interpreter import interpret
 from tl_dpnp.runtime.offline import assembly
 from tl_dpnp.runtime.offline.assembly import inner_loop
 
@@ -122,21 +118,7 @@ def test_matrices_in_registers_are_right(case: Case) -> None:
 @pytest.mark.parametrize("seed", [1, 8])
 def test_random_programs_are_right(seed: int) -> None:
     """Sums of several products, loops, branches, components and a factor that is computed, for six sub-groups."""
-    program = DpasFragmentProgram(seed)
-    (function,) = parse_program(program.source)
-    function = dataclasses.replace(function, work_group_size=(48, 2), subgroup_size=16)
-    compiled = tl_dpnp.compile(ops.Module((function,)), cache=False).compile_offline("pvc")
-    assert "are in registers" in compiled.remarks[0]
-    arrays, memory, flat = program.arguments(), global_memory(), []
-    places = [(memory.place(str(number), array.T), array) for number, array in enumerate(arrays)]
-    for address, array in places:
-        flat += [address, array.shape[1]]
-    expected = copy.deepcopy(arrays)
-    interpret(function, expected, (1, 1, 1), order_seed=0)
-    run(binary_of(compiled), [*flat, 1, 1, 0], memory, (1, 1, 1), 3)
-    for (address, array), wanted in zip(places, expected, strict=True):
-        found = memory.content(address, array.nbytes).view(array.dtype).reshape(array.shape[::-1]).T
-        np.testing.assert_array_equal(found, wanted)
+    assert wrong_arrays(DpasFragmentProgram(seed)) == []
 
 
 @needs_tools
