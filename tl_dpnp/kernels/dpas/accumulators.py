@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.dpas.block_messages import NEWLINE, BlockMessages
+from tl_dpnp.kernels.dpas.block_messages import BlockMessages, inline_assembly
 from tl_dpnp.kernels.dpas.block_shapes import RULES, Block
 from tl_dpnp.kernels.dpas.emulation import emulate
 from tl_dpnp.kernels.dpas.functions import operand_types
@@ -169,9 +169,7 @@ class _InPlace(Accumulators):
         return self.messages.load(header, block, type_)
 
     def _asm(self, result: ir.Type, lines: Sequence[str], constraints: str, arguments: Sequence[ir.Value]) -> ir.Value:
-        text = NEWLINE.join(("{", *lines, "}"))
-        function = ir.FunctionType(result, [argument.type for argument in arguments])
-        return self.builder.asm(function, text, constraints, arguments, True)
+        return inline_assembly(self.builder, result, lines, constraints, arguments)
 
 
 class _Emulated(Accumulators):

@@ -12,6 +12,7 @@ another.  What sizes there are follows the functions of the extension cl_intel_s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llvmlite import ir
@@ -21,16 +22,28 @@ from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, RULES, Block
 from tl_dpnp.kernels.dpas.fragments import Size
 from tl_dpnp.kernels.llvm import I32, I64, constant, index
 
-__all__ = ["NEWLINE", "BlockMessages", "Surface"]
-
-#: Between lines of inline assembly.
-NEWLINE = "\\0A"
+__all__ = ["BlockMessages", "Surface", "inline_assembly"]
 
 #: The port of the memory unit, and the bits of a descriptor: the kind of message with the length of the header; what is
 #: kept in caches; how many registers are loaded.
 _PORT, _LOAD, _STORE, _CACHED, _LENGTH_BIT = 15, 0x02000003, 0x02000007, 4 << 17, 20
 #: The length of a message has five bits: 31 stands for 32, too, and the size of the block decides.
 _MOST_LENGTH = 31
+
+
+def inline_assembly(
+    builder: ir.IRBuilder, result: ir.Type, lines: Sequence[str], constraints: str, arguments: Sequence[ir.Value]
+) -> ir.Value:
+    """Append inline assembly that is not moved, and not copied to several places.
+
+    Of a value that is changed in place there must be one: where branches of the same condition follow one another,
+    LLVM copies what is between them, and the values of both copies would be put together as they were before changes.
+    """
+    text = lines[0] if len(lines) == 1 else "\\0A".join(("{", *lines, "}"))
+    function = ir.FunctionType(result, [argument.type for argument in arguments])
+    found = builder.asm(function, text, constraints, arguments, True)
+    found.attributes.add("convergent")
+    return found
 
 
 @dataclass(frozen=True)
@@ -147,7 +160,7 @@ class BlockMessages:
         length = min(_MOST_LENGTH, block.registers)
         descriptor = _LOAD | block.descriptor | length << _LENGTH_BIT
         text = f"raw_sends.{_PORT}.1.0.{length} (M1_NM,1) 0x0:ud {descriptor:#x}:ud $1.0 %null.0 $0.0"
-        return self.builder.asm(ir.FunctionType(type_, [I32]), text, "=rw,rw", [header], True)
+        return inline_assembly(self.builder, type_, [text], "=rw,rw", [header])
 
     def prefetch(self, header: ir.Value, block: Block) -> None:
         """Fetch a block into the caches: a load without a destination; nothing where messages are emulated."""
@@ -155,7 +168,7 @@ class BlockMessages:
             return
         text = (f"raw_sends.{_PORT}.1.0.0 (M1_NM,1) 0x0:ud {_LOAD | block.descriptor | _CACHED:#x}:ud $0.0 %null.0"
                 " %null.0")
-        self.builder.asm(ir.FunctionType(ir.VoidType(), [I32]), text, "rw", [header], True)
+        inline_assembly(self.builder, ir.VoidType(), [text], "rw", [header])
 
     def store(self, header: ir.Value, block: Block, value: ir.Value) -> None:
         """Store a plain block from a value whose elements are its rows, and whose lanes its columns."""
@@ -164,4 +177,4 @@ class BlockMessages:
             return
         text = (f"raw_sends.{_PORT}.1.{block.registers}.0 (M1_NM,1) 0x0:ud {_STORE | block.descriptor:#x}:ud $0.0 $1.0"
                 " %null.0")
-        self.builder.asm(ir.FunctionType(ir.VoidType(), [I32, value.type]), text, "rw,rw", [header, value], True)
+        inline_assembly(self.builder, ir.VoidType(), [text], "rw,rw", [header, value])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from llvmlite import ir
 
 from tl_dpnp.kernels.dpas.accumulators import Accumulators, Part, accumulators_for
-from tl_dpnp.kernels.dpas.block_messages import NEWLINE, BlockMessages
+from tl_dpnp.kernels.dpas.block_messages import BlockMessages, inline_assembly
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.llvm import I32, constant
 from tl_dpnp.kernels.targets import target_of
@@ -71,16 +71,16 @@ class _InPlace(SumRegisters):
 
     def read(self, b: ir.IRBuilder, block: _Block) -> ir.Value:
         held = self.held[b.function, block]
-        return self._asm(b, held.type, _moves("$1({number},0)<1;1,0>"), "=rw,rw", [held])
+        return inline_assembly(b, held.type, _moves("$1({number},0)<1;1,0>"), "=rw,rw", [held])
 
     def write(self, b: ir.IRBuilder, block: _Block, value: ir.Value) -> None:
         held = self.held.get((b.function, block))
         if held is None:
             # The lane is an input so that the block is not taken for the same in all lanes where the value is.
             moves = _moves("$1({number},0)<1;1,0>")
-            self.held[b.function, block] = self._asm(b, value.type, moves, "=rw,rw,rw", [value, self._lane(b)])
+            self.held[b.function, block] = inline_assembly(b, value.type, moves, "=rw,rw,rw", [value, self._lane(b)])
         else:
-            self._asm(b, ir.VoidType(), _moves("$1({number},0)<1;1,0>"), "rw,rw", [held, value])
+            inline_assembly(b, ir.VoidType(), _moves("$1({number},0)<1;1,0>"), "rw,rw", [held, value])
 
     def adopt(self, b: ir.IRBuilder, block: _Block, value: ir.Value) -> None:
         if (b.function, block) in self.held:
@@ -93,9 +93,9 @@ class _InPlace(SumRegisters):
         lane = self._lane(b)
         held = self.held.get((b.function, block))
         if held is None:
-            self.held[b.function, block] = self._asm(b, type_, moves, "=rw,rw", [lane])
+            self.held[b.function, block] = inline_assembly(b, type_, moves, "=rw,rw", [lane])
         else:
-            self._asm(b, ir.VoidType(), moves, "rw,rw", [held, lane])
+            inline_assembly(b, ir.VoidType(), moves, "rw,rw", [held, lane])
 
     @staticmethod
     def _lane(b: ir.IRBuilder) -> ir.Value:
@@ -107,13 +107,6 @@ class _InPlace(SumRegisters):
     @staticmethod
     def _accumulators(b: ir.IRBuilder, row: DpasRow) -> Accumulators:
         return accumulators_for(row, messages_of(b, emulated=False))
-
-    @staticmethod
-    def _asm(
-        b: ir.IRBuilder, result: ir.Type, lines: list[str], constraints: str, arguments: list[ir.Value]
-    ) -> ir.Value:
-        function = ir.FunctionType(result, [argument.type for argument in arguments])
-        return b.asm(function, NEWLINE.join(("{", *lines, "}")), constraints, arguments, True)
 
 
 def _moves(source: str) -> list[str]:
