@@ -56,7 +56,7 @@ from tl_dpnp.graph.symbols import actual_shape
 from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.traced_scalars import GIVEN, SILENT, TRACED, TRACED_COMPLEX, TRACED_INTEGERS, ScalarTape
 from tl_dpnp.graph.varying import Choice, Varying
-from tl_dpnp.graph.work_groups import WorkGroups
+from tl_dpnp.graph.work_groups import of_device
 from tl_dpnp.runtime.progress import Compiling
 from tl_dpnp.runtime.sycl.devices import describe
 from tl_dpnp.runtime.sycl.dpctl_adapter import element_offset
@@ -378,7 +378,7 @@ class Trace:
         rest = {node: array for node, array in roots.items() if node.size}
         if not rest:
             return
-        device = WorkGroups(describe(queue.sycl_device).local_memory)
+        device = of_device(describe(queue.sycl_device))
         whole = {array.slot: array for array in rest.values()}
 
         def new_array(node: Node) -> Array:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["WorkGroups", "of_warps"]
+from tl_dpnp.target.device import Device
+
+__all__ = ["WorkGroups", "of_device", "of_warps"]
 
 
 #: Bytes of shared memory that leave room for several blocks.
@@ -32,6 +34,16 @@ class WorkGroups:
     work_items: int = 1
     longest_reduction: int = 1 << 17
     least_groups: int = 0
+
+
+def of_device(device: Device) -> WorkGroups:
+    """Return the work-groups of a SYCL device.
+
+    Local memory of a CPU is memory like any other: what does not fit into the cache nearest to a core is no faster
+    there, and many matrices in one work-group leave the other cores idle.  Runtimes differ in how much they grant.
+    """
+    memory = device.local_memory
+    return WorkGroups(min(memory, *device.caches[:1]) if device.is_cpu and device.caches else memory)
 
 
 def of_warps(local_memory: int) -> WorkGroups:
