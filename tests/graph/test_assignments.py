@@ -48,7 +48,7 @@ def _added(c, x):
 def _masked(c, x):
     c[c < 0] = 0
     c[x > 1] = c.max()
-    c[c[:, 0] > 1] = -3
+    c[c[:, 0] > 1] = -3 if c.dtype.kind != "u" else 3
     c[x[:, 1] < 0] = True
     return c
 

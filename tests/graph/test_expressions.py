@@ -8,7 +8,7 @@ import pytest
 
 import tl_dpnp
 from tests.graph.expressions import EXPRESSIONS, arrays_for, groups
-from tests.graph.support import compare, shares
+from tests.graph.support import IS_CURRENT, compare, shares
 
 #: Expressions in which dpnp 0.15 itself is wrong: its product of arrays with zero strides.  NumPy decides.
 _DPNP_IS_WRONG = ("xp.broadcast_to(b, (3, 4, 4)) @ a",)
@@ -44,10 +44,24 @@ def _contents(value):
 @pytest.mark.parametrize(("name", "expressions"), [pytest.param(*group, id=group[0]) for group in groups()])
 def test_a_fused_expression_is_what_dpnp_gives(name, expressions):
     """It must not differ twice: what is left to dpnp reads memory too early now and then, also in fused code."""
+    if IS_CURRENT:
+        expressions = [expression for expression in expressions if not _is_refused(expression)]
     try:
         _compared(expressions)
     except AssertionError:
         _compared(expressions)
+
+
+def _is_refused(expression):
+    """Return whether dpnp does not compute an expression that dpnp 0.15 does; neither does fused code, then."""
+    given = arrays_for(expression, dpnp)
+    try:
+        expression.function(dpnp, *given)
+    except Exception as error:
+        with pytest.raises(type(error)):
+            tl_dpnp.fuse(lambda *given: expression.function(dpnp, *given))(*given)
+        return True
+    return False
 
 
 def _compared(expressions):
@@ -142,7 +156,7 @@ def _array(*shape, **keywords):
         lambda a, b: dpnp.linalg.matrix_power(a, 2),
         lambda a, b: dpnp.full((-1, 2), 1.0),
         lambda a, b: dpnp.meshgrid(a, indexing="zz"),
-        lambda a, b: divmod(a, 0.5),
+        pytest.param(lambda a, b: divmod(a, 0.5), marks=pytest.mark.skipif(IS_CURRENT, reason="dpnp 0.20 has it")),
     ],
 )
 def test_what_is_wrong_raises_what_dpnp_raises(function):

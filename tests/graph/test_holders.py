@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tl_dpnp
-from tests.graph.support import compare
+from tests.graph.support import compare, needs_weak_references
 from tl_dpnp.graph import release
 from tl_dpnp.graph.holders import holders_of, near_holders_of
 from tl_dpnp.graph.traced_scalars import ScalarTape
@@ -176,7 +176,7 @@ def test_arguments_are_let_go_after_a_trace(function: Any) -> None:
         gc.enable()
 
 
-@pytest.mark.skipif(not hasattr(A, "__weakref__"), reason="arrays of dpnp 0.20 have no weak references")
+@needs_weak_references
 def test_weak_references_are_to_the_arrays_of_the_caller() -> None:
     gone: list[str] = []
     seen: list[Any] = []

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import tl_dpnp
-from tests.graph.support import compare
+from tests.graph.support import compare, needs_weak_references
 from tl_dpnp import config
 from tl_dpnp.errors import FusionWarning, TLError, UnsupportedError
 from tl_dpnp.graph.breaks import HINTS
@@ -407,6 +407,7 @@ def test_stats_of_plans_that_were_dropped_and_of_functions_with_effects(capsys, 
     assert (off.stats.calls, off.stats.dpnp_calls) == (1, 1)
 
 
+@needs_weak_references
 def test_clear_forgets_plans_and_counts_and_releases_what_they_hold():
     class Model:
         def __init__(self):

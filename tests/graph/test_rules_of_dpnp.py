@@ -41,11 +41,13 @@ def test_right_hand_sides_are_vectors_or_matrices(shapes):
 
 
 @pytest.mark.parametrize("name", ["inv", "solve"])
+@pytest.mark.parametrize("place", [0, 1, 2])
 @pytest.mark.parametrize("matrix", [[[0, 0], [0, 0]], [[1, 2], [2, 4]], [[0, 1], [1, 0]]])
-def test_singular_matrices_are_errors_or_not(matrix, name):
+def test_singular_matrices_are_errors_or_not(matrix, place, name):
     function = getattr(dpnp.linalg, name)
-    a = dpnp.asarray(np.array([np.eye(2), matrix], "f8"))
-    b = _array(2, 2, 1, dtype="f8")
+    matrices = np.stack([np.eye(2)] * 3)
+    matrices[place] = matrix
+    a, b = dpnp.asarray(matrices), _array(3, 2, 1, dtype="f8")
     _alike((lambda a, b: function(a * 1, b) + 1) if name == "solve" else lambda a, b: function(a * 1) + 1, a, b)
 
 

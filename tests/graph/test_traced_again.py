@@ -10,6 +10,7 @@ import dpnp
 import numpy as np
 
 import tl_dpnp
+from tests.graph.support import needs_weak_references
 
 A = dpnp.asarray(np.random.default_rng(0).normal(size=(3, 4, 4)).astype("f4"))
 
@@ -66,6 +67,7 @@ def test_functions_in_c_are_looked_up_at_each_call():
             np.testing.assert_array_equal(scaled(A).asnumpy(), A.asnumpy() * np.float32(factor))
 
 
+@needs_weak_references
 def test_functions_that_each_call_makes_are_let_go_of():
     @tl_dpnp.fuse
     def shifted(x):

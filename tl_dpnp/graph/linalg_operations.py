@@ -117,5 +117,6 @@ def _singular(trace: Trace, x: Any) -> Any:
 
 def _raise_if_any(name: str, singular: Any) -> None:
     """Raise dpnp's error if a matrix is singular."""
-    if singular.asnumpy().any():
-        raise_singular(name)
+    found = singular.asnumpy()
+    if found.any():
+        raise_singular(name, found)
