@@ -53,13 +53,15 @@ def test_a_fused_expression_is_what_dpnp_gives(name, expressions):
 
 
 def _is_refused(expression):
-    """Return whether dpnp does not compute an expression that dpnp 0.15 does; neither does fused code, then."""
+    """Return whether dpnp does not compute an expression that dpnp 0.15 does; neither does fused code, then, but for
+    what dpnp has only no implementation of, as products of half floats with their own transpose."""
     given = arrays_for(expression, dpnp)
     try:
         expression.function(dpnp, *given)
     except Exception as error:
-        with pytest.raises(type(error)):
-            tl_dpnp.fuse(lambda *given: expression.function(dpnp, *given))(*given)
+        if "implementation is available" not in str(error):
+            with pytest.raises(type(error)):
+                tl_dpnp.fuse(lambda *given: expression.function(dpnp, *given))(*given)
         return True
     return False
 
