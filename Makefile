@@ -1,6 +1,6 @@
 # make demo   create .venv, install, run the fused sample on a batch and check it
 # make test   the same environment with the development tools: lint, types, layers, tests
-# make test-current  the same on a current Python (3.12 to 3.14), in an environment of its own; tests of kernels only
+# make test-current  the same on a current Python (3.12 to 3.14), in an environment of its own; tests of kernels and fusion only
 # make test-cuda  the CUDA target's tests, in an environment of their own; without a GPU, those that need none
 # make test-distributed  kernels over Dask and MPI, in an environment of their own
 # make bench  measure against NumPy and dpnp: a short report; asv_bench/README.md has more
@@ -23,8 +23,8 @@ PYTHON   ?= $(firstword $(foreach name,python3.11 python3.10 python3 python,$(sh
 FITS      = $(1) -c 'import sys, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 12))' >/dev/null 2>&1
 CURRENT  ?= $(firstword $(foreach name,python3.13 python3.14 python3.12 python3,$(shell $(call IS_CURRENT,$(name)) && echo $(name))))
 IS_CURRENT = $(1) -c 'import sys, ensurepip; sys.exit(not (3, 12) <= sys.version_info[:2] < (3, 15))' >/dev/null 2>&1
-#: What runs there: what compiles and runs kernels.  docs/installing.md has what is left out, and why.
-CURRENT_TESTS := tests/semantics tests/differential tests/runtime \
+#: What runs there: what compiles and runs kernels, and fusion.  docs/installing.md has what is left out, and why.
+CURRENT_TESTS := tests/semantics tests/differential tests/graph tests/runtime \
 	--ignore tests/runtime/test_short_calls.py --ignore tests/runtime/test_short_calls_in_processes.py
 
 BASE      = import sys; print(sys.base_prefix, sys.version)
