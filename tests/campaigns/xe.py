@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tests.campaigns.campaign import Campaign, run_campaign
+from tests.campaigns.campaign import Campaign
+from tests.campaigns.offline import run_offline
 from tests.campaigns.outcome import Outcome
 from tests.campaigns.worker import Verdict
 from tests.xe_machine.products import KINDS, Product, draw
@@ -50,8 +51,4 @@ def run(
     seed: int, minutes: float, count: int | None = None, *, kind: str | None = None, workers: int | None = None,
 ) -> Outcome:
     """Run the campaign; it needs the tools of `make tools`."""
-    from tl_dpnp.runtime.offline.tools import missing_tools
-
-    missing = missing_tools(("ocloc", "iga64"))
-    without = {name: f"{', '.join(missing)} not installed" for name in KINDS} if missing else None
-    return run_campaign(CAMPAIGN, seed, minutes, count, kind=kind, workers=workers, without=without)
+    return run_offline(CAMPAIGN, seed, minutes, count, kind, workers)
