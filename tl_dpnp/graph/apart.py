@@ -20,7 +20,7 @@ from typing import Any
 import dpnp
 import numpy as np
 
-from tl_dpnp.graph.class_checks import has_items_of_the_user, runs_user_code
+from tl_dpnp.graph.class_checks import found_in, has_items_of_the_user, runs_user_code
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.plain_hooks import OPERATORS
@@ -30,7 +30,7 @@ from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import OPERANDS, plain
 
 __all__ = [
-    "Apart", "assigns_by_python", "found_in", "is_followed_property", "is_found_by_python", "is_made_by_user",
+    "Apart", "assigns_by_python", "is_followed_property", "is_found_by_python", "is_made_by_user",
 ]
 
 #: Types of what runs no code of the user, whatever Python does with it.
@@ -322,15 +322,6 @@ def _holds_arrays(value: Any, depth: int = _DEPTH) -> bool:
     parts = value.values() if isinstance(value, dict) else value
     return dpnp.ndarray in map(type, parts) or (
         depth > 0 and any(type(part) in _COMPARED and _holds_arrays(part, depth - 1) for part in parts))
-
-
-def found_in(kind: type, name: str) -> Any:
-    """Return what a class has by a name, None if it has nothing: no descriptor is asked."""
-    for base in kind.__mro__:
-        members = base.__dict__
-        if name in members:
-            return members[name]
-    return None
 
 
 def is_found_by_python(kind: type, found: Any) -> bool:

@@ -10,7 +10,8 @@ from typing import Any
 
 import dpnp
 
-from tl_dpnp.graph.apart import found_in, is_followed_property, is_found_by_python
+from tl_dpnp.graph.apart import is_followed_property, is_found_by_python
+from tl_dpnp.graph.class_checks import found_in
 from tl_dpnp.graph.comparisons import ComparisonWatcher
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.lazy import LazyArray

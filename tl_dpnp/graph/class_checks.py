@@ -13,8 +13,8 @@ from typing import Any
 from tl_dpnp.graph.purity import is_user_code
 
 __all__ = [
-    "COMPARED", "SHOWN", "TAKEN", "checked_classes", "has_items_of_the_user", "is_certain", "is_decided_by_classes",
-    "runs_user_code",
+    "COMPARED", "SHOWN", "TAKEN", "checked_classes", "found_in", "has_items_of_the_user", "is_certain",
+    "is_decided_by_classes", "runs_user_code",
 ]
 
 #: Methods that run where objects are compared or are keys, where texts, truth values or other signs are asked for, and
@@ -34,6 +34,15 @@ _CLASS_OF_OBJECTS = vars(object)["__class__"]
 _MADE_BY_PYTHON = 1 << 9
 
 
+def found_in(kind: type, name: str) -> Any:
+    """Return what a class has by a name, None if it has nothing: no descriptor is asked."""
+    for base in kind.__mro__:
+        members = base.__dict__
+        if name in members:
+            return members[name]
+    return None
+
+
 def runs_user_code(kind: type, names: frozenset[str]) -> bool:
     """Return whether some methods of a class, of a metaclass or of an enumeration, are functions of the user."""
     return kind not in _OF_PYTHON and any(
@@ -43,7 +52,7 @@ def runs_user_code(kind: type, names: frozenset[str]) -> bool:
 
 def has_items_of_the_user(kind: type) -> bool:
     """Return whether code of the user says what ``kind[key]`` is."""
-    own = next((vars(base)["__class_getitem__"] for base in kind.__mro__ if "__class_getitem__" in vars(base)), None)
+    own = found_in(kind, "__class_getitem__")
     function = getattr(own, "__func__", own)
     return runs_user_code(type(kind), frozenset(("__getitem__",))) or (
         isinstance(function, types.FunctionType) and is_user_code(function))
@@ -67,7 +76,7 @@ def is_decided_by_classes(kind: Any, base: Any) -> bool:
     return (
         (metaclass.__instancecheck__, metaclass.__subclasscheck__) in _CHECKS
         and not (isinstance(hook, types.FunctionType) and is_user_code(hook))
-        and next(vars(each)["__class__"] for each in kind.__mro__ if "__class__" in vars(each)) is _CLASS_OF_OBJECTS
+        and found_in(kind, "__class__") is _CLASS_OF_OBJECTS
     )
 
 

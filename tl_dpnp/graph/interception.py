@@ -17,7 +17,8 @@ from typing import Any
 import dpnp
 import numpy as np
 
-from tl_dpnp.graph.apart import Apart, found_in, is_followed_property, is_made_by_user
+from tl_dpnp.graph.apart import Apart, is_followed_property, is_made_by_user
+from tl_dpnp.graph.class_checks import found_in
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.held import references
 from tl_dpnp.graph.lazy import LazyArray
@@ -542,7 +543,7 @@ def makers(kind: Any) -> tuple[Any, Any]:
 
 def called_method(kind: type) -> Any:
     """Return what runs when an object of a class is called, None if it cannot be."""
-    return next((vars(base)["__call__"] for base in kind.__mro__ if "__call__" in vars(base)), None)
+    return found_in(kind, "__call__")
 
 
 def called_by(function: Any) -> int | None:
