@@ -24,8 +24,7 @@ FITS      = $(1) -c 'import sys, ensurepip; sys.exit(not (3, 10) <= sys.version_
 CURRENT  ?= $(firstword $(foreach name,python3.13 python3.14 python3.12 python3,$(shell $(call IS_CURRENT,$(name)) && echo $(name))))
 IS_CURRENT = $(1) -c 'import sys, ensurepip; sys.exit(not (3, 12) <= sys.version_info[:2] < (3, 15))' >/dev/null 2>&1
 #: What runs there: what compiles and runs kernels, and fusion.  docs/installing.md has what is left out, and why.
-CURRENT_TESTS := tests/semantics tests/differential tests/graph tests/runtime \
-	--ignore tests/runtime/test_short_calls.py --ignore tests/runtime/test_short_calls_in_processes.py
+CURRENT_TESTS := tests/semantics tests/differential tests/graph tests/runtime
 
 BASE      = import sys; print(sys.base_prefix, sys.version)
 

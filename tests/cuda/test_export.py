@@ -92,8 +92,8 @@ def built(kernel: Any, folder: Path, *others: str) -> tuple[dict[str, Any], Path
     sources = [*map(Path(__file__).with_name, ("exported_driver.c", *others)), folder / "tl_cuda.c",
                folder / f"{name}.c"]
     # What the library has itself comes before the driver that another test loaded for all.
-    subprocess.run(["gcc", "-std=c99", "-shared", "-fPIC", "-Wl,-Bsymbolic", *WARNINGS, f"-I{folder}", *HEADERS, *macros,
-                    "-include", f"{name}.h", *sources, "-o", library], check=True)
+    subprocess.run(["gcc", "-std=c99", "-shared", "-fPIC", "-Wl,-Bsymbolic", *WARNINGS, f"-I{folder}", *HEADERS,
+                    *macros, "-include", f"{name}.h", *sources, "-o", library], check=True)
     return facts, library
 
 

@@ -15,14 +15,12 @@ import pytest
 from tests.graph.source_text import with_source
 
 __all__ = [
-    "IS_CURRENT", "compare", "interleaved_wherever_possible", "known_after", "memory_of", "needs_short_calls",
-    "needs_weak_references", "shares", "short_calls_after", "with_source",
+    "IS_CURRENT", "compare", "interleaved_wherever_possible", "known_after", "memory_of", "needs_weak_references",
+    "shares", "short_calls_after", "with_source",
 ]
 
 #: Whether this is the stack of current Pythons: dpnp 0.20, NumPy 2, and the CPU runtime of 2026.
 IS_CURRENT = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
-needs_short_calls = pytest.mark.skipif(
-    IS_CURRENT, reason="the machine code of the CPU runtime of 2026 is not called directly (docs/installing.md)")
 needs_weak_references = pytest.mark.skipif(
     not hasattr(dpnp.ndarray, "__weakref__"), reason="arrays of dpnp 0.20 have no weak references")
 

@@ -15,13 +15,12 @@ import numpy as np
 import pytest
 
 import tl_dpnp
-from tests.graph.support import needs_short_calls, short_calls_after
+from tests.graph.support import short_calls_after
 from tl_dpnp import config
 from tl_dpnp.graph import plan, short_plans
 from tl_dpnp.runtime.sycl import result_arrays
 from tl_dpnp.runtime.sycl.memory_pool import MemoryPool
 
-pytestmark = needs_short_calls
 CALLS = 3
 WEIGHTS = dpnp.asarray(np.arange(4.0))
 SHIFT = 1.0

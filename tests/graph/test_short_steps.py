@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tl_dpnp
-from tests.graph.support import compare, needs_short_calls, short_calls_after
+from tests.graph.support import compare, short_calls_after
 from tl_dpnp import config
 from tl_dpnp.graph import plan
 from tl_dpnp.runtime.watching import unwatch, watch
@@ -55,7 +55,6 @@ def ways():
     unwatch(observer)
 
 
-@needs_short_calls
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("function", [again, in_steps])
 def test_results_are_those_of_each_call(function, dtype, ways, monkeypatch):

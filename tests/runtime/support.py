@@ -16,8 +16,6 @@ from tl_dpnp.runtime.offline import tools
 #: For tests that compile for Intel GPUs offline.
 _missing = [*tools.missing_tools(), *["numba_dpex"] * (find_spec("numba_dpex") is None)]
 needs_tools = pytest.mark.skipif(bool(_missing), reason=f"not installed: {', '.join(_missing)} (make tools)")
-#: For tests of calls whose machine code is called without OpenCL: it is where the CPU runtime is that of numba-dpex.
-needs_short_calls = pytest.mark.skipif(find_spec("numba_dpex") is None, reason="OpenCL runs short calls here")
 
 #: y[i] := alpha x[i] + y[i], for one vector of any length.
 AXPY = """

@@ -13,7 +13,6 @@ import pytest
 
 import tl_dpnp
 from tests.graph.support import short_calls_after
-from tests.runtime.support import needs_short_calls
 from tl_dpnp import config
 from tl_dpnp.errors import TLError
 from tl_dpnp.runtime import watching
@@ -99,7 +98,6 @@ def test_the_cache_says_what_it_has_and_for_what(lines):
     assert any(" for @scale: " in line for line in later)
 
 
-@needs_short_calls
 def test_each_call_is_one_line_that_says_how_it_was_run(lines):
     with short_calls_after(1):
         kernel, x = called(8)
@@ -126,7 +124,6 @@ def test_each_call_is_one_line_that_says_how_it_was_run(lines):
     assert float(x[0]) == 2.0 ** 13
 
 
-@needs_short_calls
 def test_calls_of_fused_functions_are_lines_of_their_kernels(lines):
     twice = tl_dpnp.fuse(lambda x: x * 2 + 1)
     x = dpnp.ones((3, 4))

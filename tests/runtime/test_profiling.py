@@ -10,7 +10,7 @@ import pytest
 
 import tl_dpnp
 from tests.graph.support import short_calls_after
-from tests.runtime.support import AXPY, needs_short_calls
+from tests.runtime.support import AXPY
 from tl_dpnp.errors import TLError, TLTypeError, UnsupportedError
 from tl_dpnp.graph.fused import FusedFunction
 from tl_dpnp.runtime import watching
@@ -62,7 +62,6 @@ def test_the_trace_has_compilations_the_cache_and_launches_that_nest(tmp_path, a
     assert "disk cache: 0 found" in str(profile)
 
 
-@needs_short_calls
 def test_short_calls_are_recorded_and_stay_short_calls(arrays):
     kernel = tl_dpnp.compile(AXPY)
     with short_calls_after(1):
@@ -78,7 +77,6 @@ def test_short_calls_are_recorded_and_stay_short_calls(arrays):
     assert float(arrays[1][0]) == 9.0
 
 
-@needs_short_calls
 def test_plans_that_machine_code_runs_whole_are_recorded(arrays):
     fused = tl_dpnp.fuse(lambda x: x * 2 + 1)
     with short_calls_after(1):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tl_dpnp
-from tests.runtime.support import AXPY, COUNT, FUSED, needs_short_calls, on_device
+from tests.runtime.support import AXPY, COUNT, FUSED, on_device
 from tl_dpnp.errors import TLTypeError, TLVerifyError
 from tl_dpnp.language import FunctionBuilder, memref, parse, print_module
 from tl_dpnp.runtime.call.program import Program
@@ -77,7 +77,6 @@ def test_the_number_of_work_groups_goes_with_names():
     assert x.asnumpy().tolist() == [3, 3, 3, 1, 1]
 
 
-@needs_short_calls
 def test_repeated_calls_by_name_are_short_too():
     kernel = tl_dpnp.compile(AXPY)
     x, y = dpnp.ones(4, dtype="float32"), dpnp.zeros(4, dtype="float32")

@@ -13,8 +13,8 @@ Intel's runtime, and checked here before it is relied on, is the form of a progr
 - ``.ocl.meta`` has, in a row, the number of arguments, four 32-bit integers for each (kind, size, 0, offset), their
   size together and their largest alignment.  Arguments have C's alignment.
 
-Tested with intel-opencl-rt 2024.2.1 (``.ocl.ver`` 20).  A binary that is not so is refused, and OpenCL launches the
-kernel as before.
+Tested with intel-opencl-rt 2024.2.1 (``.ocl.ver`` 20) and 2026.2.0 (23).  A binary that is not so is refused, and
+OpenCL launches the kernel as before.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ import llvmlite.binding as llvm
 
 __all__ = ["HostCode", "HostCodeError", "argument_offsets", "load", "refusal"]
 
-_VERSION = 20
+_VERSIONS = (20, 23)
 #: Functions of the C library that LLVM makes of loops; the loader finds them.
 _FUNCTIONS_OF_C = (b"memcpy", b"memmove", b"memset")
 #: What the names of functions of vectors begin with, and those of the files that have them.
-_VECTOR_FUNCTIONS, _LIBRARY = b"__ocl_svml_", "/__ocl_svml_"
+_VECTOR_FUNCTIONS, _LIBRARIES = b"__ocl_svml_", ("/__ocl_svml_", "/libocl_svml_")
 _X86_64, _LITTLE_64, _RELOCATABLE = 62, b"\x7fELF\x02\x01", 1
 _SYMBOLS, _STRINGS, _RELOCATIONS, _RELOCATIONS_WITHOUT_ADDEND = 2, 3, 4, 9
 _UNDEFINED, _FUNCTION = 0, 2
@@ -104,8 +104,8 @@ def refusal(binary: bytes, entry: str, arguments: Sequence[Any]) -> str | None:
     """Return why the machine code of a kernel cannot be called, None if it can."""
     try:
         parts = {section.name: section.content for section in _sections(binary)}
-        if parts.get(b".ocl.ver") != struct.pack("<I", _VERSION):
-            return f"the program's binary has another version than {_VERSION}"
+        if parts.get(b".ocl.ver") not in [struct.pack("<I", version) for version in _VERSIONS]:
+            return f"the program's binary has another version than {' and '.join(map(str, _VERSIONS))}"
         if _argument_table(arguments) not in parts.get(b".ocl.meta", b""):
             return "the program's binary says otherwise where the arguments lie"
         if b".ocl.obj" not in parts:
@@ -169,7 +169,7 @@ def _loaded_libraries() -> list[str]:
     """Return the files of the libraries of vector functions that this process has loaded."""
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
-            paths = {line.split(maxsplit=5)[5].strip() for line in file if _LIBRARY in line}
+            paths = {line.split(maxsplit=5)[5].strip() for line in file if any(name in line for name in _LIBRARIES)}
     except OSError:
         return []
     return sorted(paths)
