@@ -43,7 +43,7 @@ test: lint
 	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal --capture=sys
 
 test-current: $(CURRENT_VENV)/.installed
-	@PYTHONPATH=. $(CURRENT_VENV)/bin/python -m pytest --numprocesses auto --maxprocesses 4 $(CURRENT_TESTS)
+	@PYTHONPATH=. $(CURRENT_VENV)/bin/python -m pytest --numprocesses auto --maxprocesses 4 $(OPTIONS) $(CURRENT_TESTS)
 
 test-cuda: $(CUDA_VENV)/.installed
 	@PYTHONPATH=. $(CUDA_VENV)/bin/python -m pytest tests/cuda
