@@ -10,8 +10,10 @@ from __future__ import annotations
 import ast
 import contextlib
 import copy
+import functools
 import gc
 import importlib.util
+import inspect
 import io
 import itertools
 import random
@@ -215,16 +217,19 @@ def _rounding_decides(path: Path, plain: Any, fused: Any, number: int, repeats: 
 
 @contextlib.contextmanager
 def _rounded_otherwise(sign: int) -> Iterator[None]:
-    """Have plain dpnp's products and functions be off to one side by what rounding may take.
+    """Have plain dpnp's products, sums and functions be off to one side by what rounding may take.
 
     A product may be off by n u |A| |B|, where n is at least 2 here and u half of eps, in whatever order it is added up
-    (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, section 3.5); a function by two units.
+    (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, section 3.5), a sum by n u of that of the
+    absolute terms (section 4.2), and a function by two units.
     """
     import dpnp
 
     with contextlib.ExitStack() as stack:
         for name in ("matmul", *_FUNCTIONS):
             stack.enter_context(mock.patch.object(dpnp, name, _off(name, getattr(dpnp, name), sign)))
+        for name in ("sum", "mean"):
+            stack.enter_context(mock.patch.object(dpnp, name, _sum_off(name, getattr(dpnp, name), sign)))
         yield
 
 
@@ -244,6 +249,31 @@ def _off(name: str, function: Callable[..., Any], sign: int) -> Callable[..., An
             exact = getattr(np, name)(*(value.astype(wide) for value in values))
             size = np.matmul(*map(np.abs, values)) if name == "matmul" else 2 * np.abs(exact)
             exact += sign * np.finfo(result.dtype).eps * size
+        result[...] = dpnp.asarray(exact.astype(result.dtype))
+        return result
+
+    return off
+
+
+def _sum_off(name: str, function: Callable[..., Any], sign: int) -> Callable[..., Any]:
+    """Return a function of dpnp's that adds elements up, whose results are off to one side."""
+    import dpnp
+    import numpy as np
+
+    signature = inspect.signature(function)
+
+    def off(*operands: Any, **keywords: Any) -> Any:
+        result = function(*operands, **keywords)
+        given = signature.bind(*operands, **keywords).arguments
+        values = dpnp.asnumpy(given.pop("a"))
+        shape = {key: given.pop(key) for key in ("axis", "keepdims") if key in given}
+        given.pop("out", None)
+        if result.dtype.kind not in "fc" or any(value is not None and value is not True for value in given.values()):
+            return result
+        exactly = functools.partial(getattr(np, name), **shape)
+        with np.errstate(all="ignore"):
+            exact = exactly(values.astype(np.longdouble if result.dtype.kind == "f" else np.clongdouble))
+            exact += sign * np.finfo(result.dtype).eps * exactly(np.abs(values))
         result[...] = dpnp.asarray(exact.astype(result.dtype))
         return result
 

@@ -183,9 +183,10 @@ def test_a_call_that_ends_near_the_limit_of_recursion_is_not_compared(depth: int
 _CUT = "a[..., ::2] = ((a ** 0.5) ** 2)[..., 1::2]"
 _CANCELLED = "return dpnp.clip((a * 7561.7) @ (a * 7561.7), -4, 4)"
 _TAIL = "return dpnp.tanh(a * 0.3) * 2097152.0 % 1.0"
+_LEFT = "b = a * 756170.3\n    return dpnp.clip((b - b[::-1, ::-1]).sum(), -4, 4)"
 
 
-@pytest.mark.parametrize(("line", "dtype"), [(_CUT, "i4"), (_CANCELLED, "f4"), (_TAIL, "f4")])
+@pytest.mark.parametrize(("line", "dtype"), [(_CUT, "i4"), (_CANCELLED, "f4"), (_TAIL, "f4"), (_LEFT, "f4")])
 @pytest.mark.parametrize("is_wrong", [False, True])
 def test_what_rounding_decides_is_no_difference_and_what_is_wrong_is(
     line: str, dtype: str, is_wrong: bool, monkeypatch: pytest.MonkeyPatch
