@@ -106,6 +106,8 @@ define void @f(i64 %a, <4 x float> %b) {
   %".1" = call <4 x float> asm  "", "=v,0"(<4 x float> %b)
   %".2" = call <4 x float> asm  "", "=v,0"(<4 x float> %".1")
   call void asm sideeffect "vmovntps $1, ($0)\\0A", "r,v,~{memory}" (float addrspace(1)* %".3", <4 x float> %".2")
+  call void asm sideeffect "nop", "r,r" (<2 x i16> <i16 1, i16 2>, i32 7)
+  call void asm sideeffect "pause", "" ()
   ret void
 }
 """)
@@ -114,13 +116,18 @@ define void @f(i64 %a, <4 x float> %b) {
   %".1" = call spir_func <4 x float> @tl_assembly_0(<4 x float> %b)
   %".2" = call spir_func <4 x float> @tl_assembly_0(<4 x float> %".1")
   call spir_func void @tl_assembly_1(float addrspace(1)* %".3", <4 x float> %".2")
+  call spir_func void @tl_assembly_2(<2 x i16> <i16 1, i16 2>, i32 7)
+  call spir_func void @tl_assembly_3()
   ret void
 }
 declare spir_func <4 x float> @tl_assembly_0(<4 x float>) nounwind readnone
 declare spir_func void @tl_assembly_1(float addrspace(1)*, <4 x float>) nounwind
+declare spir_func void @tl_assembly_2(<2 x i16>, i32) nounwind
+declare spir_func void @tl_assembly_3() nounwind
 """
     assert assemblies == {"tl_assembly_0": Assembly("", "=v,0", False),
-                          "tl_assembly_1": Assembly("vmovntps $1, ($0)\n", "r,v,~{memory}", True)}
+                          "tl_assembly_1": Assembly("vmovntps $1, ($0)\n", "r,v,~{memory}", True),
+                          "tl_assembly_2": Assembly("nop", "r,r", True), "tl_assembly_3": Assembly("pause", "", True)}
 
 
 def instruction(code, *operands):
@@ -165,6 +172,23 @@ def test_masks_become_numbers_by_a_choice():
   %b = select <8 x i1> %m, <8 x i64> splat (i64 -1), <8 x i64> zeroinitializer
   %c = zext <8 x i8> %d to <8 x i64>
 }"""
+
+
+def test_block_messages_are_given_pointers_to_elements():
+    begin = "call spir_func <8 x i16> @_Z30intel_sub_group_block_read_us8PU3AS3Kt(ptr addrspace(3)"
+    assert with_plain_casts(f"""define void @f() {{
+  %a = {begin} @local_memory) #2
+  %b = {begin} getelementptr (i8, ptr addrspace(3) @local_memory, i64 64))
+  store i32 0, ptr addrspace(3) @local_memory
+  %c = {begin} @local_memory)
+}}""") == f"""define void @f() {{
+  %tl.element.0 = getelementptr i16, ptr addrspace(3) @local_memory, i64 0
+  %a = {begin} %tl.element.0) #2
+  %b = {begin} getelementptr (i8, ptr addrspace(3) @local_memory, i64 64))
+  store i32 0, ptr addrspace(3) @local_memory
+  %tl.element.1 = getelementptr i16, ptr addrspace(3) @local_memory, i64 0
+  %c = {begin} %tl.element.1)
+}}"""
 
 
 def test_what_is_narrowed_and_widened_is_masked():

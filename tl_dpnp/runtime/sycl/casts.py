@@ -1,11 +1,13 @@
 """Casts in words that LLVM 22's target for SPIR-V gets right.
 
 It makes a bitwise and of ``zext (trunc x)``, and of operands of two widths where the first and the last type differ;
-and it ends where the lanes of a mask become numbers of 64 bits.
+it ends where the lanes of a mask become numbers of 64 bits; and a variable that a block message is given remains a
+pointer to the whole array, for which compilers of devices have no such message.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 
 __all__ = ["with_plain_casts"]
@@ -17,14 +19,29 @@ _NARROWED = re.compile(rf"(?m)^\s*({_NAME}) = trunc (?:nuw |nsw )*({_TYPE}) ({_N
 _NUMBERS = re.compile(
     rf"(?m)^(\s*{_NAME} = )(uitofp|sitofp|zext|sext) (?:nneg )?(<\d+ x i1> {_NAME}) to (<\d+ x (\w+)>)$")
 _ONES = {"uitofp": "1.0", "sitofp": "-1.0", "zext": "1", "sext": "-1"}
+_BLOCK = re.compile(r"(?m)^(.* = call .*@_Z\d+intel_sub_group_block_read\w*K([hjmt])\()(ptr addrspace\(3\) @[\w.]+)\)")
+_ELEMENTS = {"h": "i8", "t": "i16", "j": "i32", "m": "i64"}
 _WIDENED = re.compile(rf"(?m)^\s*({_NAME}) = zext (?:nneg )?{_TYPE} ({_NAME}) to ({_TYPE})$")
 
 
 def with_plain_casts(text: str) -> str:
-    """Return a module in LLVM IR in which what is widened without a sign is not the result of a narrowing, nor what
-    becomes a number a mask.
+    """Return a module in LLVM IR in which what is widened without a sign is not the result of a narrowing, what becomes
+    a number no mask, and what block messages read from no variable.
     """
-    return _NUMBERS.sub(_selected, _FUNCTION.sub(lambda match: _of_function(match[0]), text))
+    return _NUMBERS.sub(_selected, _FUNCTION.sub(lambda match: _of_function(_with_elements(match[0])), text))
+
+
+def _with_elements(text: str) -> str:
+    """Return a function in which block messages are given pointers to elements, those at the begin of variables."""
+    numbers = itertools.count()
+
+    def pointed(match: re.Match[str]) -> str:
+        call, letter, variable = match.groups()
+        name = f"%tl.element.{next(numbers)}"
+        return (f"  {name} = getelementptr {_ELEMENTS[letter]}, {variable}, i64 0\n"
+                f"{call}{variable.rpartition(' ')[0]} {name})")
+
+    return _BLOCK.sub(pointed, text)
 
 
 def _selected(match: re.Match[str]) -> str:
