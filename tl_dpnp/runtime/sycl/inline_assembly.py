@@ -40,8 +40,7 @@ def without_assembly(text: str) -> tuple[str, dict[str, Assembly]]:
     names: dict[tuple[Assembly, str], str] = {}
 
     def called(match: re.Match[str]) -> str:
-        arguments = match["arguments"].split(", ")
-        types = ", ".join(argument.rpartition(" ")[0] for argument in arguments)
+        types = ", ".join(_types(match["arguments"]))
         assembly = Assembly(_unescaped(match["text"]), _unescaped(match["constraints"]), match["effects"] is not None)
         name = names.setdefault((assembly, f"{match['result']} @NAME({types})"), f"{_NAME}{len(names)}")
         return f"call spir_func {match['result']} @{name}({match['arguments']})"
@@ -52,6 +51,18 @@ def without_assembly(text: str) -> tuple[str, dict[str, Assembly]]:
         for (assembly, signature), name in names.items()
     ]
     return "".join([text, *declarations]), {name: assembly for (assembly, _), name in names.items()}
+
+
+def _types(arguments: str) -> Iterator[str]:
+    """Yield the types of arguments of a call: each is followed by a value, which may be a vector of constants."""
+    depth = begin = space = 0
+    for place, character in enumerate(f"{arguments},"):
+        depth += (character in "<([{") - (character in ">)]}")
+        if depth == 0 and character == " ":
+            space = place
+        elif depth == 0 and character == "," and arguments:
+            yield arguments[begin:space].strip()
+            begin = place + 1
 
 
 def _unescaped(text: str) -> str:
