@@ -27,7 +27,6 @@ __all__ = ["Binary", "global_memory", "run"]
 _ARRAYS = 0x7A55_FFFF_C000
 #: Where the payload is, as an offset of 32 bits.
 _PAYLOAD = 0x0004_0000
-_MOST_STEPS = 2_000_000
 _ROUNDED = 32
 
 
@@ -38,6 +37,7 @@ class Binary:
     `sizes` are those of a work-group, the first mode the fastest one.
     `arguments` are the kind, the offset, the size and the index of each piece of the payload, of which the first
     `inline` bytes come in a register.  `scratch` is the memory of each thread for registers that did not fit.
+    A thread that executes more than `most_steps` instructions is given up.
     `executed` has the places of the instructions that the last run came to.
     """
 
@@ -50,6 +50,7 @@ class Binary:
     sizes: tuple[int, int, int]
     arguments: tuple[tuple[str, int, int, int], ...]
     scratch: int = 0
+    most_steps: int = 2_000_000
     executed: set[int] = field(default_factory=set, compare=False)
 
     @classmethod
@@ -166,7 +167,7 @@ def _work_group(
     spaces = {"global": memory, "payload": payload}
     threads = [
         Thread(code, _first_registers(binary, shared, address, group, number, count), binary.lanes, spaces, local,
-               number, _MOST_STEPS, binary.scratch)
+               number, binary.most_steps, binary.scratch)
         for number in range(count)
     ]
     try:

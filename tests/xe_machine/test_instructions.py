@@ -25,7 +25,8 @@ def execute(*lines: str, local_memory: int = 0, threads: int = 1, size: int = 25
         "shl (16|M0) r6.0<1>:q r6.0<1;1,0>:q 2:w", "nop", "add (16|M0) r8.0<1>:q r6.0<1;1,0>:q r2.0<0;1,0>:q",
     ]
     text = "L0:\n" + "".join(f"/* [{16 * place:04X}] */ {line}\n" for place, line in enumerate([*head, *lines, _END]))
-    binary = Binary(text, 256, 64, 16, local_memory, 0, (16, threads, 1), (("arg_byvalue", 0, 8, 0),))
+    binary = Binary(text, 256, 64, 16, local_memory, 0, (16, threads, 1), (("arg_byvalue", 0, 8, 0),),
+                    most_steps=500)
     memory = global_memory()
     address = memory.place("the result", np.zeros(size, np.uint8))
     run(binary, [address], memory, (1, 1, 1))
@@ -95,8 +96,7 @@ def test_channels_wait_for_the_join() -> None:
     (["mov (16|M0) r20.0<1>:d 1:w", STORE.replace("0x04000584", "0x04001584")], "of 2 registers that says 1"),
     ([f"jmpi L{16 * 12}"], "no end after"),
 ])
-def test_what_is_wrong_or_not_known_is_an_error(lines: list[str], why: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.xe_machine.launch._MOST_STEPS", 500)
+def test_what_is_wrong_or_not_known_is_an_error(lines: list[str], why: str) -> None:
     with pytest.raises(MachineError, match=why):
         execute(*lines)
 
