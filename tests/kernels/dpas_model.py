@@ -60,26 +60,21 @@ def dpas(row: DpasRow, src0: np.ndarray, src1: np.ndarray, src2: np.ndarray) -> 
     else:
         ops_per_chan = 8
     src1_operands_per_chan = 32 // (ops_per_chan * w.bits)
-    accumulators = accumulator_from_bytes(row.source0, src0).reshape(len(src0), row.repeat, lanes)
+    total = accumulator_from_bytes(row.source0, src0).reshape(len(src0), row.repeat, lanes)
     is_float = row.destination != "i32"
-    result = np.zeros(accumulators.shape, dtype=np.float64 if is_float else np.int32)
-    magnitude = np.abs(accumulators.astype(np.float64))
+    magnitude = np.abs(total.astype(np.float64))
     channels = src1.reshape(len(src1), -1, 4)  # of 32 bits each
+    rows = src2.reshape(len(src2), row.repeat, -1)  # each for one row of the result
     with np.errstate(all="ignore"):
-        k = 0
-        for r in range(row.repeat):
-            temp = accumulators[:, r].copy()
-            for d in range(8):
-                m = d // src1_operands_per_chan
-                n = d % src1_operands_per_chan * ops_per_chan
-                for j in range(ops_per_chan):
-                    y = _value(w, _bits(channels[:, m * lanes : (m + 1) * lanes], (n + j) * w.bits, w.bits))
-                    x = _value(a, _bits(src2, (k + j) * a.bits, a.bits))[:, None]
-                    if is_float:
-                        magnitude[:, r] += np.abs(x * y)
-                        temp = (temp + x * y).astype(np.float32).astype(np.float64)
-                    else:
-                        temp = (temp.astype(np.int64) + x * y).astype(np.int32)
-                k += ops_per_chan
-            result[:, r] = temp
-    return result, magnitude
+        for d in range(8):
+            m = d // src1_operands_per_chan
+            n = d % src1_operands_per_chan * ops_per_chan
+            for j in range(ops_per_chan):
+                y = _value(w, _bits(channels[:, m * lanes : (m + 1) * lanes], (n + j) * w.bits, w.bits))[:, None]
+                x = _value(a, _bits(rows, (d * ops_per_chan + j) * a.bits, a.bits))[..., None]
+                if is_float:
+                    magnitude += np.abs(x * y)
+                    total = (total + x * y).astype(np.float32).astype(np.float64)
+                else:
+                    total = (total.astype(np.int64) + x * y).astype(np.int32)
+    return total, magnitude
