@@ -6,7 +6,6 @@ import argparse
 import gc
 import hashlib
 import os
-import random
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -21,18 +20,19 @@ from tl_dpnp.runtime.bootstrap import processor
 hypothesis.settings.register_profile("without deadlines", deadline=None)
 hypothesis.settings.load_profile("without deadlines")
 
-pytest_plugins = ("tests.worker_errors",)
+pytest_plugins = ("tests.drawing", "tests.worker_errors")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options; pytest takes them only from the outermost conftest."""
     parser.addoption(
-        "--differential-programs", default="40", help="random programs to run on the device in each layout"
+        "--differential-programs", default="16", help="random programs to run on the device in each layout"
     )
     parser.addoption("--fuzz-inputs", default="10000", help="mutated programs to parse")
     parser.addoption("--update-golden", action="store_true", help="write golden files anew instead of comparing")
+    parser.addoption("--every-row", action="store_true", help="run all rows, no sample (tests/drawing.py)")
     parser.addoption("--share", type=_share, help="run this share of the tests only, from 0 to 1, drawn by --seed")
-    parser.addoption("--seed", type=int, help="repeats a --share; drawn and printed if left out")
+    parser.addoption("--seed", type=int, help="decides what is drawn; by default the commit does")
 
 
 def _share(text: str) -> float:
@@ -42,7 +42,7 @@ def _share(text: str) -> float:
     return share
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure() -> None:
     """Set what the tests' processes have in common, before any of them loads SYCL.
 
     The garbage collector begins less often: it went through thousands of tests for a quarter of their time.  They are
@@ -58,29 +58,6 @@ def pytest_configure(config: pytest.Config) -> None:
         kind = hashlib.sha256(processor().get("flags", "").encode()).hexdigest()[:16]
         folder = Path(platformdirs.user_cache_dir("tl_dpnp-tests", appauthor=False), f"sycl-{kind}")
         os.environ.update(SYCL_CACHE_PERSISTENT="1", SYCL_CACHE_DIR=str(folder))
-    if config.option.share is not None and config.option.seed is None:
-        config.option.seed = random.SystemRandom().randrange(2**32)  # workers are given the options
-
-
-def pytest_report_header(config: pytest.Config) -> str | None:
-    """Say how to repeat a share."""
-    option = config.option
-    return None if option.share is None else f"tests drawn: --share {option.share} --seed {option.seed}"
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not in the share that was asked for: which tests are depends on their names and the seed."""
-    share = config.option.share
-    if share is None:
-        return
-
-    def is_drawn(item: pytest.Item) -> bool:
-        digest = hashlib.sha256(f"{config.option.seed} {item.nodeid}".encode()).digest()
-        return int.from_bytes(digest[:8], "little") < share * 2**64
-
-    drawn = [item for item in items if is_drawn(item)]
-    config.hook.pytest_deselected(items=[item for item in items if not is_drawn(item)])
-    items[:] = drawn
 
 
 @pytest.fixture(scope="session", autouse=True)

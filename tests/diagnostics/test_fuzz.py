@@ -1,7 +1,7 @@
 """Whatever the text: a module that prints and parses to itself, or a `TLError` that renders, and soon.
 
 The inputs are damaged programs and follow from seeds; a failure prints the seed, the number and the text.
-``pytest --fuzz-inputs 1000000`` tries more of them.
+``pytest --every-row --fuzz-inputs 1000000`` tries more of them.
 """
 
 from __future__ import annotations
@@ -111,6 +111,7 @@ def inputs(programs: list[str], seed: int, count: int) -> Iterator[str]:
         yield mutate(rng.choice(rng.choice(kinds)), programs, rng)
 
 
+@pytest.mark.drawn(count=3)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_any_text(seed: int, programs: list[str], fuzz_inputs: int) -> None:
     for number, text in enumerate(inputs(programs, seed, fuzz_inputs // len(SEEDS))):

@@ -57,6 +57,7 @@ def test_scalar_arguments(form: str) -> None:
         kernel(True, 1, 1, x, group_size=1)
 
 
+@pytest.mark.drawn(pairs=True)
 @pytest.mark.parametrize(("instruction", "elements"), PRODUCTS,
                          ids=lambda value: value if isinstance(value, str) else "-".join(value))
 @pytest.mark.parametrize("target", DEVICES, ids=str)

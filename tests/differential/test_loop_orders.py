@@ -153,6 +153,7 @@ def test_copies_that_end_within_a_vector(name, rows):
     np.testing.assert_array_equal(out.asnumpy(), np.maximum(s, y).T)
 
 
+@pytest.mark.drawn(pairs=True)
 @pytest.mark.parametrize("type_", ["f32", "f64", "i8"])
 @pytest.mark.parametrize("stride", [2, 3, 6, 11])
 @pytest.mark.parametrize("count", [2, 3, 16, 17, 29, 125])

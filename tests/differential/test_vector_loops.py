@@ -241,6 +241,7 @@ def test_an_element_of_an_array_that_has_none():
     kernel(dpnp.ones(0, dtype="f4"), dpnp.ones(1, dtype="f4"), group_size=1)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("count", range(1, 40))
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_nothing_is_written_behind_a_loop(count, dtype):

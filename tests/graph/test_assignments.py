@@ -74,6 +74,7 @@ def _zeros(c, x):
     return result
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8", "u1"])
 @pytest.mark.parametrize("function", [_columns, _rows, _steps, _added, _masked, _made, _zeros])
 def test_a_part_is_assigned_as_in_dpnp(function, dtype):

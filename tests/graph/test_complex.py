@@ -49,6 +49,7 @@ def others(a, b):
     return a + b, a - b, -a, a.conj(), dpnp.real(a), dpnp.imag(a), a == b, a != b, a.reshape(49, 49).mean(axis=1)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("dtype", ["c8", "c16"])
 @pytest.mark.parametrize("function", [products, quotients, functions, without_nan, others])
 def test_infinities_and_nan_are_where_dpnp_has_them(function, dtype):

@@ -120,6 +120,7 @@ def _right_sides(b):
 _SINGULAR_ERROR = RuntimeError if IS_CURRENT else dpnp.linalg.LinAlgError
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("shape", [pytest.param((5, 3), marks=pytest.mark.skipif(
     IS_CURRENT, reason="matrices of right-hand sides in dpnp 0.20")), (5, 3, 1), (5, 3, 4), (5, 3, 40)])
 @pytest.mark.parametrize("dtypes", ["f4 f4", "f8 f4", "i4 f4", "f4 f8", "i8 i4", "f8 ?"])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tl_dpnp
-from tests.graph.expressions import EXPRESSIONS, arrays_for, groups
+from tests.graph.expressions import DTYPES, EXPRESSIONS, arrays_for, groups
 from tests.graph.support import IS_CURRENT, compare, shares
 
 #: Expressions in which dpnp 0.15 itself is wrong: its product of arrays with zero strides.  NumPy decides.
@@ -41,6 +41,13 @@ def _contents(value):
     return value.asnumpy() if isinstance(value, dpnp.ndarray) else value
 
 
+def _topic_and_dtypes(name, expressions):
+    """Return what is covered by the groups of a sample: what a group is about, and the type that it is for."""
+    dtypes = [word for word in name.split() if word in DTYPES]
+    return " ".join(word for word in name.split() if word not in DTYPES), next(iter(dtypes), None)
+
+
+@pytest.mark.drawn(2, by=_topic_and_dtypes)
 @pytest.mark.parametrize(("name", "expressions"), [pytest.param(*group, id=group[0]) for group in groups()])
 def test_a_fused_expression_is_what_dpnp_gives(name, expressions):
     """It must not differ twice: what is left to dpnp reads memory too early now and then, also in fused code."""

@@ -34,6 +34,7 @@ def _outcome(function: Any, x: Any, y: Any) -> Any:
     return result is x, result * 1, x * 1
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_first_operand_is_the_result_as_in_dpnp(name, dtype):

@@ -128,6 +128,7 @@ def _interleaved(fused, arguments):
     return [kernel.interleaved for kernel in fused.explain(*map(dpnp.copy, arguments)).kernels]
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("function", _PROGRAMS)
 @settings(max_examples=4, deadline=None)
@@ -138,6 +139,7 @@ def test_programs_of_many_steps_are_those_of_dpnp(function, dtype, data):
     _check(function, _arguments(data.draw(st.integers(1, 600)), n, dtype), fused)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("arrangement", _ARRANGEMENTS)
 @pytest.mark.parametrize("function", [function for function in _PROGRAMS if function is not _in_place])
 def test_arrays_lie_in_any_way(function, arrangement):

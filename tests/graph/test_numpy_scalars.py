@@ -175,6 +175,7 @@ LOOKING = [
 ]
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("kind", [np.float32, np.int64])
 @pytest.mark.parametrize("part", range(4))
 def test_numbers_that_python_looks_at(kind, part):

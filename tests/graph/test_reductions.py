@@ -23,6 +23,7 @@ FUNCTIONS = {
 ODD = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 2, -2, 0.5, 1e-40])
 
 
+@pytest.mark.drawn(pairs=True)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u1"])
 @pytest.mark.parametrize("shape", [(300, 3, 5), (4, 9, 16), (2, 3, 33), (3, 2, 70), (1000, 1, 6), (257, 7)])

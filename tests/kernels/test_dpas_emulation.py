@@ -1,10 +1,14 @@
-"""Every DPAS that can be reached, run lane for lane on the CPU and compared with the specification's pseudo-code."""
+"""DPAS that can be reached, run lane for lane on the CPU and compared with the specification's pseudo-code.
+
+All types, each with a number of rows that is drawn; ``pytest --every-row`` tries each with all.
+"""
 
 import dpctl
 import dpctl.program
 import numpy as np
 import pytest
 
+from tests.drawing import drawn_rows, seed_of
 from tests.kernels.dpas_model import accumulator_from_bytes, dpas
 from tl_dpnp.kernels.dpas.probe import probe_module
 from tl_dpnp.kernels.dpas.rows import ACCUMULATOR_BITS, EXECUTION_SIZES, rows
@@ -77,11 +81,15 @@ def _close(row, found, expected, magnitude):
 
 @pytest.mark.parametrize("size", EXECUTION_SIZES)
 @pytest.mark.parametrize("a", ["bf16", "f16", "tf32", "i8", "u8", "i4", "u4", "i2", "u2"])
-def test_every_reachable_row_follows_the_specification(size, a):
+def test_reachable_rows_follow_the_specification(size, a, pytestconfig):
     chosen = [row for row in rows(size) if row.unreachable is None and row.source2.name == a]
     if not chosen:
         assert (size, a) == (8, "tf32")
         return
+    seed = seed_of(pytestconfig)
+    if not pytestconfig.getoption("--every-row"):
+        types = [((row.source1.name, row.source0, row.destination), row.repeat) for row in chosen]
+        chosen = [chosen[place] for place in drawn_rows(types, f"{seed} {size} {a}")]
     queue = default_queue()
     program = dpctl.program.create_program_from_spirv(queue, translate(probe_module(chosen, emulated=True)))
     random = np.random.default_rng([size, *a.encode()])
@@ -95,6 +103,6 @@ def test_every_reachable_row_follows_the_specification(size, a):
         expected, magnitude = dpas(row, operands[2], operands[1], operands[0])
         found = accumulator_from_bytes(row.destination, found).reshape(expected.shape)
         if row.destination == "i32":
-            np.testing.assert_array_equal(found, expected, row.name)
+            np.testing.assert_array_equal(found, expected, f"{row.name} --seed {seed}")
         else:
-            assert _close(row, found, expected, magnitude).all(), row.name
+            assert _close(row, found, expected, magnitude).all(), f"{row.name} --seed {seed}"

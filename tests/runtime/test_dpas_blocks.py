@@ -44,6 +44,7 @@ def check(kernel, types, transposes, shape, place, random):
     assert (dpt.to_numpy(whole)[around] == np.full(1, 77).astype(values[2].dtype)).all()
 
 
+@pytest.mark.drawn(count=5)
 @pytest.mark.parametrize(
     ("types", "transposes", "tile"),
     [

@@ -69,6 +69,7 @@ def disagreements(program, lanes):
     return wrong if "are in registers" in kernel.diagnostics(2) else wrong or None
 
 
+@pytest.mark.drawn(count=2)
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_random_programs_agree_with_the_interpreter(seed):
     assert disagreements(DpasFragmentProgram(seed), 16) == []

@@ -63,6 +63,7 @@ def check(kernel, a, b, c, transposes, m, n, k, random):
     np.testing.assert_array_equal(computed(dpt.to_numpy(result), c), expected, f"{m} x {n} x {k}")
 
 
+@pytest.mark.drawn
 @LANES
 @pytest.mark.parametrize("types", TYPES, ids="-".join)
 def test_every_size_and_transpose(types, lanes):
@@ -205,6 +206,7 @@ def test_strides_groups_and_a_chain_through_local_memory(lanes):
         np.testing.assert_array_equal(dpt.to_numpy(result), middle @ computed(d, "f16"))
 
 
+@pytest.mark.drawn
 @LANES
 @pytest.mark.parametrize("precision", ["high", "default"])
 def test_every_size_of_f32(precision, lanes):
@@ -216,6 +218,7 @@ def test_every_size_of_f32(precision, lanes):
             check(kernel, "f32", "f32", "f32", ("n", "n"), *shape, random)
 
 
+@pytest.mark.drawn
 @LANES
 @pytest.mark.parametrize("types", TYPES[:3], ids="-".join)
 def test_matrix_times_vector(types, lanes):

@@ -42,6 +42,7 @@ def jammed(kernel: tl_dpnp.Kernel) -> bool:
     return "_jammed" in kernel.lower().source
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("groups", [0, 1, 2, 3, 7])
 @pytest.mark.parametrize("element", ["f32", "f64", "i32", "c32", "c64"])
 def test_chain(element, groups):

@@ -212,6 +212,7 @@ def check(kind: str, flags: str, sizes: tuple[int, int, int], dynamic: bool, ope
     return len(ways)
 
 
+@pytest.mark.drawn(pairs=True)
 @pytest.mark.parametrize("operand", "ABC")
 @pytest.mark.parametrize(("kind", "layout"), [
     *(("matrix", layout) for layout in MATRICES), *(("group", layout) for layout in MATRICES),

@@ -109,6 +109,7 @@ def gemm(a, c, m=64, n=32, k=128, transposes="nn", gap=0):
             f" %A, %B, {one}, %C : {c}, {kinds[0]}, {kinds[1]}, {c}, {kinds[2]} }}")
 
 
+@pytest.mark.drawn(by=lambda device, **case: (device, repr(case)))
 @needs_tools
 @pytest.mark.parametrize("device", TARGETS)
 @pytest.mark.parametrize(

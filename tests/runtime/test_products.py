@@ -23,6 +23,7 @@ DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i16": np.int16
 NARROW = [(64, 16, 64, "f32"), (48, 8, 40, "f64"), (32, 16, 64, "i32")]
 
 
+@pytest.mark.drawn(by=lambda transposes, **case: (transposes, tuple(case.values())))
 @pytest.mark.parametrize("transposes", ["n.n", "t.n", "t.t"])
 @pytest.mark.parametrize(("m", "n", "k", "element"), CASES)
 def test_product(m, n, k, element, transposes):

@@ -21,6 +21,7 @@ func @product(%a: memref<{t}x{m}x{k}x?>, %b: memref<{t}x{k}x{n}x?>, %c: memref<{
 }}"""
 
 
+@pytest.mark.drawn(pairs=True)
 @pytest.mark.parametrize("offset", [0, 1, 16], ids="{} elements off".format)
 @pytest.mark.parametrize(("m", "n", "k", "beta", "element"), [
     (32, 5, 8, 0, "f32"), (16, 9, 8, 2, "f32"), (24, 3, 8, 0, "f64"),

@@ -234,6 +234,7 @@ def engine_kernel(a, b, transposes, shape, **options):
     return tl_dpnp.compile(text, cache=False, **options), shapes
 
 
+@pytest.mark.drawn(count=4)
 @pytest.mark.parametrize(("a", "b", "transposes", "lanes", "shape", "loads"), ENGINE)
 def test_products_on_the_matrix_engine(a, b, transposes, lanes, shape, loads):
     """Emulated: tiles and k end inside of DPAS's, values are the largest and smallest as well."""
@@ -262,6 +263,7 @@ def test_products_at_odd_addresses():
         np.testing.assert_array_equal(dpt.to_numpy(z), 2 * (left.T @ right))
 
 
+@pytest.mark.drawn
 @needs_tools
 @pytest.mark.parametrize("device", ["pvc", "dg2"])
 @pytest.mark.parametrize(("a", "b", "names", "share"), [

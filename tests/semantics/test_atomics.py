@@ -55,6 +55,7 @@ def test_its_result_may_have_any_name(target):
     assert x == 4
 
 
+@pytest.mark.drawn(pairs=True)
 @pytest.mark.parametrize("target", _FEW, ids=str)
 @pytest.mark.parametrize("element", [*DTYPES, "f16"])
 @pytest.mark.parametrize("function", ["add", "min", "max"])

@@ -11,6 +11,7 @@ from tests.semantics.test_work_items import check
 BRANCH = "if {condition} {{ {barrier} axpby.n 1, %t, 0, %u }}"
 
 
+@pytest.mark.drawn(pairs=True)
 @pytest.mark.parametrize("target", TARGETS, ids=str)
 @pytest.mark.parametrize("barriers", [(), (0,), (1,), (0, 1)], ids=str)
 @pytest.mark.parametrize("taken", [(0, 1), (1, 0), (1, 1), (0, 0)], ids=str)

@@ -28,6 +28,7 @@ def offset(columns):
             "%o = mul %n, %w : index ")
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("target", TARGETS[1:], ids=str)
 @pytest.mark.parametrize("type", ["f32", "f64", "i8", "i32", "u16"])
 def test_arithmetic_of_components(target, type):
@@ -59,6 +60,7 @@ def test_matrices_filled_with_a_number_of_their_sub_group(target, type, given):
     }} }}""", x, z)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("target", TARGETS[1:], ids=str)
 @pytest.mark.parametrize(("types", "shape"), [
     (("f32", "f32", "f32"), (16, 8, 8)), (("i8", "i8", "i32"), (8, 16, 5)), (("f32", "f64", "f64"), (4, 2, 7)),
@@ -96,6 +98,7 @@ def test_products_in_a_loop_over_tiles(target, types, shape):
     np.testing.assert_array_equal(found, x.astype(DTYPES[result]) @ y.T.astype(DTYPES[result]))
 
 
+@pytest.mark.drawn(2, by=lambda target, rows, columns: (target, (rows, columns)))
 @pytest.mark.parametrize("target", TARGETS[1:], ids=str)
 @pytest.mark.parametrize(("rows", "columns"), SHAPES)
 def test_components_of_work_items_and_regions(target, rows, columns):
@@ -133,6 +136,7 @@ def test_reductions_loops_and_branches(target):
           x, y)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("target", TARGETS[1:], ids=str)
 @pytest.mark.parametrize(("type", "constant"), [("f32", "1.5"), ("f16", "1.5"), ("i8", "0")])
 def test_constants_are_added_carried_and_returned(target, type, constant):

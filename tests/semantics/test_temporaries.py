@@ -11,6 +11,7 @@ from tests.semantics.test_work_items import check
 _TARGETS = [target for target in TARGETS if target.name in ("vector", "one_subgroup")]
 
 
+@pytest.mark.drawn(pairs=True)
 @pytest.mark.parametrize("target", _TARGETS, ids=str)
 @pytest.mark.parametrize("element", ["f32", "f64", "i16"])
 @pytest.mark.parametrize(("rows", "columns"), [(2, 3), (3, 1), (1, 7), (3, 5), (6, 2), (5, 3)])

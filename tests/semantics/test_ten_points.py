@@ -16,6 +16,7 @@ FLOATS = ["f32", "f64"]
 pytestmark = pytest.mark.parametrize("target", TARGETS, ids=str)
 
 
+@pytest.mark.drawn(pairs=True)
 @pytest.mark.parametrize("atomic", [False, True], ids=["plain", "atomic"])
 @pytest.mark.parametrize("instruction", algebra_points.ALGEBRA)
 def test_1_constant_beta_zero_does_not_read_the_output(target, instruction, atomic):

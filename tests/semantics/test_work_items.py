@@ -52,6 +52,7 @@ def test_places(target):
     check(target, source, fortran(np.zeros((N, 9), "i4")))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("target", TARGETS, ids=str)
 @pytest.mark.parametrize("type", [*DTYPES, "c32"])
 def test_reductions(target, type):
@@ -212,6 +213,7 @@ TILES = """foreach_tile (%i, %j) = (%a, 0), (%b, 5) as (%m, %n) <= (48, 2) {{
 }}"""
 
 
+@pytest.mark.drawn(pairs=True)
 @pytest.mark.parametrize("target", TARGETS, ids=str)
 @pytest.mark.parametrize("bounds", [(0, 150), (3, 40), (100, 101), (7, 7), (9, 2)])
 @pytest.mark.parametrize("meeting", [
