@@ -60,6 +60,11 @@ def pytest_configure() -> None:
         os.environ.update(SYCL_CACHE_PERSISTENT="1", SYCL_CACHE_DIR=str(folder))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the long tests: at the end one of them would keep one process busy, and no other."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _interrupts() -> None:
     """Let Ctrl-C interrupt: what is started in the background by a shell ignores it, and so do its processes."""
