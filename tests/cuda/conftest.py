@@ -17,4 +17,6 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory):
     """Keep the tests away from the user's cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TL_DPNP_CACHE_DIR", str(tmp_path_factory.mktemp("cache") / "tl_dpnp"))
+        # Else JAX takes three quarters of the GPU's memory, and the tests' other processes find none.
+        patch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         yield
