@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tl_dpnp
-from tests.cuda.test_tiled import TRANSPOSES, only, source
+from tests.cuda.test_tiled import TRANSPOSES, memory_of, only, source
 from tests.cuda.test_variants import bound
 from tl_dpnp.language.parser import parse
 from tl_dpnp.lowering.device import H200, LoweringOptions
@@ -290,6 +290,8 @@ def check_drawn(element, result, seed):
         c.fill_(float("nan"))
     kernel(*factors, a, b, c)
     assert torch.equal(c.cpu(), expected), (c.cpu().double() - expected.double()).abs().max()
+    around = memory_of(c)
+    assert int(around.isnan().sum()) == around.numel() - c.numel()
 
 
 @on_device

@@ -255,14 +255,22 @@ def expected_of(a, b, c, transposes, alpha, beta):
     return (alpha * product + beta * c.float() if beta else alpha * product).to(c.dtype)
 
 
+def memory_of(tensor):
+    """Return all memory that a tensor lies in."""
+    return torch.as_strided(tensor, (tensor.untyped_storage().nbytes() // tensor.element_size(),), (1,), 0)
+
+
 def check(kernel, a, b, c, transposes, alpha=1.0, beta=0.0, form="tiled", **more):
     expected = expected_of(a, b, c, transposes, alpha, beta)
     if not beta:
         c.fill_(float("nan"))
+    after = memory_of(c).clone()
+    torch.as_strided(after, c.shape, c.stride(), c.storage_offset()).copy_(expected)
     for _ in range(2):
         before = c.clone()
         kernel(alpha, beta, a, b, c, **more)
         assert torch.equal(c, expected), (c.float() - expected.float()).abs().max()
+        assert torch.equal(memory_of(c), after), "memory around the result has changed"
         c.copy_(before)
     assert {signature.form for signature in kernel.signatures} >= {form}
 
@@ -276,7 +284,7 @@ def operands(element, result, transposes, m, n, k, *batch):
 
 
 #: Sizes with whole tiles, and with parts of them; of one row or column; with more tiles than blocks.
-SIZES = ((256, 128, 64), (512, 768, 320), (197, 331, 75), (1, 2001, 513), (2001, 1, 513), (3072, 3072, 64),
+SIZES = ((256, 128, 64), (512, 768, 320), (200, 331, 75), (8, 2001, 513), (2000, 1, 513), (3072, 3072, 64),
          (3000, 3111, 65), (2040, 2040, 72))
 
 
@@ -297,7 +305,7 @@ def drawn(draw):
     element, result = draw.choice((("bf16", "bf16"), ("bf16", "f32"), ("f16", "f16"), ("f32", "f32")))
     transposes = draw.choice(TRANSPOSES)
     most = draw.choice((100, 700))
-    sizes = [draw.randrange(2, most), draw.randrange(2, most), draw.randrange(2, 900)]
+    sizes = [8 * draw.randrange(1, most // 8), draw.randrange(2, most), draw.randrange(2, 900)]
     return element, result, transposes, draw.choice((0.0, 2.0)), sizes, draw.choice(((), (), (3,)))
 
 
@@ -335,7 +343,7 @@ def test_all_that_blocks_may_share(engine, seed, monkeypatch):
 @pytest.mark.parametrize("beta", [0.0, 2.0])
 def test_all_that_blocks_may_share_of_tf32(transposes, beta, monkeypatch):
     draw = random.Random(f"{transposes} {beta}")
-    sizes = [draw.randrange(150, 700) for _ in "mnk"]
+    sizes = [8 * draw.randrange(19, 87), *(draw.randrange(150, 700) for _ in "nk")]
     check_all_ways(draw, monkeypatch, "f32", "f32", transposes, beta, sizes, draw.choice(((), (3,))))
 
 
@@ -404,6 +412,16 @@ def test_batches(engine):
         check(kernel, a, b, c, "n.n", beta=1.0)
     kernel = tl_dpnp.compile(source("f16", "f16", sizes=(256, 384, 192), batched="ABC"), target="cuda")
     check(kernel, *operands("f16", "f16", "n.n", 256, 384, 192, 5), "n.n")
+
+
+@on_device
+@pytest.mark.parametrize(("element", "result", "rows"), [
+    ("bf16", "f32", 197), ("f16", "f16", 196), ("f32", "f32", 198),
+])
+def test_what_lies_between_columns_of_results_stays(element, result, rows):
+    kernel = tl_dpnp.compile(source(element, result, "t.n"), target="cuda", precision="default")
+    check(kernel, *operands(element, result, "t.n", rows, 331, 80), "t.n", form="blocked")
+    assert [signature.form for signature in kernel.signatures] == ["blocked"]
 
 
 @on_device

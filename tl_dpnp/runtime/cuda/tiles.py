@@ -84,6 +84,9 @@ def misfit(tiles: TilePlan, binding: Binding, call: BoundCall) -> str | None:
             return f"strides of {name} are no multiples of {MAP_ALIGNMENT} bytes"
         if any(not is_aligned(view.address) for view in call.arguments[entry.parameter].views):
             return f"{name} does not start at a multiple of {MAP_ALIGNMENT} bytes"
+        if entry is tiles.result and matrix.sizes[0] * matrix.bytes % MAP_ALIGNMENT:
+            # Seen on an H100: copies store zeros up to the next multiple, where other data may be.
+            return f"columns of {name} do not end at multiples of {MAP_ALIGNMENT} bytes"
         across, *batch = matrix.strides
         if across < matrix.sizes[0] * matrix.bytes or any(stride <= 0 or stride % across for stride in batch):
             return f"parts of {name} overlap or are interleaved"
