@@ -54,6 +54,17 @@ def test_repeated_calls_are_direct_whatever_tensors_they_get():
     assert y.tolist() == [2.0] * 60
 
 
+@pytest.mark.parametrize("calls", [1, 3])
+def test_calls_see_that_a_tensor_has_other_elements(calls):
+    kernel = axpy()
+    x, y = ones(10), torch.zeros(10, device="cuda")
+    for _ in range(calls):
+        kernel(1.0, x, y)
+    x.data = x.data.view(torch.int32)  # in the same memory
+    with pytest.raises(tl_dpnp.TLTypeError):
+        kernel(1.0, x, y)
+
+
 @needs_exchange
 def test_direct_calls_see_what_became_of_a_tensor():
     kernel = axpy()

@@ -159,7 +159,7 @@ def _interface_address(array: Any) -> int:
 
 def _interface_look(array: Any) -> tuple[Any, ...]:
     interface = array.__cuda_array_interface__
-    return interface["data"][0] or 0, interface["shape"], interface.get("strides")
+    return interface["data"][0] or 0, interface["shape"], interface.get("strides"), interface["typestr"]
 
 
 def _torch_facts(tensor: Any) -> Hashable:
@@ -168,7 +168,7 @@ def _torch_facts(tensor: Any) -> Hashable:
 
 
 def _torch_look(tensor: Any) -> tuple[Any, ...]:
-    return tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.requires_grad, tensor.is_neg()
+    return tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype, tensor.requires_grad, tensor.is_neg()
 
 
 def _complex_look(tensor: Any) -> tuple[Any, ...]:
@@ -177,7 +177,7 @@ def _complex_look(tensor: Any) -> tuple[Any, ...]:
 
 def _torch_looks(tensors: Sequence[Any]) -> list[Any]:
     # As `_torch_look`, without a call for each: most of the time of a call that was seen before is spent here.
-    return [(tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.requires_grad, tensor.is_neg())
+    return [(tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype, tensor.requires_grad, tensor.is_neg())
             for tensor in tensors]
 
 

@@ -1,7 +1,7 @@
 """Calls that a kernel has seen with these very tensors: what is known of them need not be asked again.
 
-Of the same array only its address, its shape and its strides can have changed since: PyTorch's tensors can be given
-other memory.
+Of the same array its address, its shape, its strides and its elements' type can have changed since: PyTorch's tensors
+can be given the memory of others (``tensor.data = other``).
 """
 
 from __future__ import annotations
