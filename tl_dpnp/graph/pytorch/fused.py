@@ -44,8 +44,9 @@ class FusedFunction:
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Call the function; results are PyTorch's tensors."""
-        if not self._types.issuperset(map(type, arguments)):
-            self._check(arguments)
+        given = (*arguments, *keywords.values()) if keywords else arguments
+        if not self._types.issuperset(map(type, given)):
+            self._check(given)
         return self._compiled(*arguments, **keywords)
 
     def _check(self, arguments: tuple[Any, ...]) -> None:

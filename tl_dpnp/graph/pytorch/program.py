@@ -122,7 +122,13 @@ class Program:
 
 def _aligned(tensor: Any) -> Any:
     """Return a copy of a tensor with the same strides, in memory that is aligned."""
-    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device).copy_(tensor)
+    extent = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)) + 1
+    if not tensor.numel() or extent > tensor.numel():  # no elements, or gaps, which may be large
+        like = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+        return like.copy_(tensor)
+    # Elements may lie at the same place, which PyTorch does not write to through the tensor.
+    memory = torch.as_strided(tensor, (extent,), (1,)).clone()
+    return torch.as_strided(memory, tensor.shape, tensor.stride(), 0)
 
 
 def _of_register(value: Any, registers: Registers) -> Any:

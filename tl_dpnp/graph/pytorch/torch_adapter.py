@@ -35,6 +35,7 @@ _DECOMPOSED = (
 def backend_of(compiler: Callable[..., Any]) -> Callable[..., Any]:
     """Return the backend of `torch.compile` that gives graphs of functional ATen operations to a compiler."""
     table = {**core_aten_decompositions(), **get_decompositions(_DECOMPOSED)}
+    del table[_aten.bernoulli.default]  # it would draw other numbers than the operation does
     backend: Callable[..., Any] = aot_autograd(fw_compiler=compiler, bw_compiler=compiler, inference_compiler=compiler,
                                                decompositions=table)
     return backend
