@@ -140,6 +140,39 @@ def test_half_floats_are_computed_as_pytorch_does_it():
     assert found.left == ()
 
 
+def test_half_floats_are_rounded_as_pytorch_does_it():
+    x = torch.tensor([0.1, 0.2, 0.3, -1 / 3], dtype=torch.float16, device=DEVICE)
+    check(lambda x: (x == 0.1, x < 0.1, x <= 0.2, x > 0.3, x != -1 / 3, torch.fmod(x, 0.1), x + 0.1), x)
+    numbers = torch.tensor([4097, 2049, -2051, 70000], device=DEVICE)
+    found = check(lambda x, i: (x * i - i, x == i, torch.add(x, i, alpha=3)), x, numbers)
+    assert found.left == ()
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: torch.where(x > 3, x, -1),
+    lambda x: x + torch.full_like(x, -1),
+    lambda x: torch.nn.functional.pad(x + 1, (1, 1), value=254),
+    lambda x: torch.full_like(x, 2.7) + x,
+])
+def test_numbers_that_a_dtype_lacks_are_pytorch_s(function):
+    check(function, torch.arange(6, dtype=torch.uint8, device=DEVICE))
+
+
+def test_floats_that_become_integers_are_pytorch_s():
+    found = check(lambda a, b: torch.zeros_like(a).copy_(b) + 1, torch.ones(3, dtype=torch.int8, device=DEVICE),
+                  torch.tensor([30.7, -1.5, 2.0], device=DEVICE))
+    assert [left.name for left in found.left] == ["aten.copy.default"]
+
+
+def test_no_axes_are_all_or_none_as_they_are_in_pytorch():
+    x = random(3, 4)
+    check(lambda x: (x.any(dim=()), x.all(dim=()), x.sum(dim=()), x.mean(dim=()), torch.amax(x, ())), x)
+
+
+def test_moments_of_half_floats_have_pytorch_s_dtype():
+    check(lambda x: torch.native_layer_norm(x, (16,), None, None, 1e-5), random(30, 16, dtype=torch.float16))
+
+
 def test_large_products_are_left_to_pytorch():
     found = check(lambda a, b: torch.relu(a @ b + 1), random(300, 300), random(300, 300))
     assert [left.name for left in found.left] == ["tl_dpnp.matmul.default"]
@@ -231,7 +264,8 @@ def test_arguments_are_changed_as_pytorch_changes_them():
 
 def test_random_numbers_are_drawn_in_order():
     def function(x):
-        return torch.nn.functional.dropout(torch.rand_like(x) + x, 0.5), torch.rand(3, device=x.device) + 1
+        return (torch.nn.functional.dropout(torch.rand_like(x) + x, 0.5), torch.bernoulli(x.sigmoid()) + 1,
+                torch.rand(3, device=x.device) + 1)
 
     x = random(50, 6)
     results = []
@@ -251,6 +285,36 @@ def test_gradients_are_pytorch_s():
         x, w = random(7, 5).requires_grad_(), random(5, 4).requires_grad_()
         compiled(x, w).backward()
         gradients.append([x.grad, w.grad])
+    same(*gradients)
+
+
+TRANSFORMED = {
+    "grad": lambda a, b: torch.func.grad(lambda a: (a @ b).sin().sum())(a),
+    "grad of einsum": lambda a, b: torch.func.grad(lambda a: torch.einsum("ij,jk->ik", a, b).sin().sum())(a),
+    "jacrev": lambda a, b: torch.func.jacrev(lambda a: a @ b)(a[0]),
+    "jvp": lambda a, b: torch.func.jvp(lambda a: a @ b, (a,), (a,)),
+    "vmap": lambda a, b: torch.func.vmap(torch.matmul, (0, None))(a, b),
+    "hessian": lambda a, b: torch.func.hessian(lambda a: a @ (b @ b.t()) @ a)(a[0]),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_transformed_functions_are_what_they_are_in_pytorch(name):
+    function, (a, b) = TRANSFORMED[name], (random(3, 4), random(4, 5))
+    same(torch.compile(function, backend=Backend(TARGET))(a, b), function(a, b))
+
+
+def test_gradients_are_recorded_where_the_function_says_so():
+    def function(x, y):
+        with torch.enable_grad():
+            return x @ y
+
+    x, y = random(3, 4).requires_grad_(), random(4, 5)
+    gradients = []
+    for compiled in (torch.compile(function, backend=Backend(TARGET)), function):
+        with torch.no_grad():
+            result = compiled(x, y)
+        gradients.append(torch.autograd.grad(result.sum(), x))
     same(*gradients)
 
 
@@ -276,6 +340,13 @@ def test_tensors_may_begin_anywhere():
     for start in (0, 1, 3, 4):
         x, y = (memory[start + first : start + first + 64 * 6].view(6, 8, 8) for first in (0, 777))
         same(compiled(x, y), x @ y + 1)
+
+
+@pytest.mark.parametrize(("shape", "strides"), [((100,), (0,)), ((3, 4), (0, 1)), ((10, 4), (1, 1)), ((4, 5), (9, 2)),
+                                                ((), ())])
+def test_tensors_that_begin_anywhere_may_repeat_elements(shape, strides):
+    x = torch.as_strided(random(200), shape, strides, 1)
+    same(torch.compile(lambda x: x * 2 + 1, backend=Backend(TARGET))(x), x * 2 + 1)
 
 
 def test_sizes_that_depend_on_values_are_pytorch_s():
@@ -343,6 +414,8 @@ def test_arrays_of_cupy_are_refused_with_the_way_out(fuse):
 
     with pytest.raises(UnsupportedError, match=r"torch.as_tensor\(array\)"):
         fuse(attention)(Array(), Array(), Array())
+    with pytest.raises(UnsupportedError, match=r"torch.as_tensor\(array\)"):
+        fuse(attention)(q=Array(), k=Array(), v=Array())
 
 
 def test_tensors_of_the_host_are_pytorch_s():

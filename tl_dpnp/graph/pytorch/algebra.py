@@ -15,7 +15,7 @@ from tl_dpnp.graph.long_reductions import reduced
 from tl_dpnp.graph.nodes import Accumulate, Arange, Contract, Eliminate, Map, Node, View, number_node
 from tl_dpnp.graph.products import contraction, matmul_node
 from tl_dpnp.graph.pytorch.movement import reshaped
-from tl_dpnp.graph.pytorch.reading import Reading, Translation, translates, working_dtype
+from tl_dpnp.graph.pytorch.reading import DTYPES, Reading, Translation, translates, working_dtype
 from tl_dpnp.graph.views import c_strides, slice_axes
 from tl_dpnp.graph.work_groups import of_warps
 
@@ -120,6 +120,8 @@ def _reduction(kind: str) -> Translation:
                   **_named: Any) -> Node:
         node, dtype = reading.array(x), reading.dtype_of(result)
         working = _BOOL if kind in ("any", "all") else working_dtype(dtype)
+        if working == _BOOL and isinstance(axes, list | tuple) and not axes:  # here no axes are none
+            return reading.cast(reading.cast(node, _BOOL), dtype)
         value = _reduced(kind, reading.cast(node, working), _axes(reading, node, axes), bool(keepdim))
         return reading.cast(value, dtype)
 
@@ -187,7 +189,7 @@ def _variance_and_mean(reading: Reading, result: fx.Node, x: Any, axes: Any = No
 def _layer_norm(reading: Reading, result: fx.Node, x: Any, normalized: Any, weight: Any, bias: Any,
                 epsilon: float) -> list[Node]:
     node = reading.array(x)
-    dtype, working = node.dtype, working_dtype(node.dtype)
+    working = working_dtype(node.dtype)
     places = tuple(range(len(node.shape) - len(normalized), len(node.shape)))
     variance, centre, apart = _moments(reading, reading.cast(node, working), places, 0, True)
     shifted = reading.map("add", [variance, number_node(epsilon)], working, working)
@@ -197,7 +199,8 @@ def _layer_norm(reading: Reading, result: fx.Node, x: Any, normalized: Any, weig
         node = reading.map("multiply", [node, reading.array(weight)], working, working)
     if bias is not None:
         node = reading.map("add", [node, reading.array(bias)], working, working)
-    return [reading.cast(node, dtype), centre, factor]
+    return [reading.cast(part, DTYPES[own.dtype])
+            for part, own in zip((node, centre, factor), result.meta["val"], strict=True)]
 
 
 def _first_extreme(extreme: str) -> Translation:

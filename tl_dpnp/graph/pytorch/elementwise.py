@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from torch import fx
 from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.nodes import Arange, Map, Node, Number, number_node
-from tl_dpnp.graph.pytorch.reading import Reading, Translation, translates, working_dtype
+from tl_dpnp.graph.pytorch.reading import Reading, Translation, check_numbers, translates, working_dtype
 from tl_dpnp.graph.views import broadcast
 
 __all__: list[str] = []
@@ -56,6 +55,7 @@ def _where(reading: Reading, result: fx.Node, condition: Any, x: Any, y: Any) ->
     operands = [reading.operand(value) for value in (condition, x, y)]
     if operands[0].dtype != _BOOL:
         operands[0] = Map(operands[0].shape, _BOOL, "astype", (operands[0],), _BOOL)
+    check_numbers(operands[1:], dtype)
     return Map(reading.shape_of(result), dtype, "where", tuple(operands), dtype)
 
 
@@ -63,7 +63,8 @@ def _where(reading: Reading, result: fx.Node, condition: Any, x: Any, y: Any) ->
 def _sum(reading: Reading, result: fx.Node, x: Any, y: Any, alpha: Any = 1) -> Node:
     dtype = reading.dtype_of(result)
     compute = working_dtype(dtype)
-    first, second = reading.operand(x), reading.operand(y)
+    first, second = (reading.halved(value) if dtype == np.float16 else value
+                     for value in (reading.operand(x), reading.operand(y)))
     if alpha != 1:
         second = reading.map("multiply", [second, number_node(alpha)], compute, compute)
     kind = "add" if str(result.target).startswith("aten.add.") else "subtract"
@@ -120,9 +121,12 @@ def _clamp(reading: Reading, result: fx.Node, x: Any, first: Any = None, second:
 @translates("_to_copy.default", "convert_element_type.default")
 def _to_copy(reading: Reading, result: fx.Node, x: Any, **_named: Any) -> Node:
     """Translate conversions; a copy without one is the value itself, unless it is given away."""
-    node, dtype = reading.array(x), reading.dtype_of(result)
     if result.meta["val"].device != reading.device:
         raise NotFused("it copies to another device")
+    return _converted(reading, reading.array(x), reading.dtype_of(result))
+
+
+def _converted(reading: Reading, node: Node, dtype: np.dtype[Any]) -> Node:
     if node.dtype.kind == "f" and dtype.kind in "iu":
         raise NotFused("what a float becomes as an integer differs where it does not fit", "convert before")
     return reading.cast(node, dtype)
@@ -132,7 +136,7 @@ def _to_copy(reading: Reading, result: fx.Node, x: Any, **_named: Any) -> Node:
 def _copy(reading: Reading, result: fx.Node, x: Any, source: Any = None, **_named: Any) -> Node:
     node = reading.array(x if source is None else source)
     dtype = reading.dtype_of(result)
-    return reading.cast(broadcast(node, reading.shape_of(result)), dtype)
+    return _converted(reading, broadcast(node, reading.shape_of(result)), dtype)
 
 
 #: The exponents that are written as products and square roots, as PyTorch does it (`native/cuda/PowKernel.cu`).
@@ -184,8 +188,7 @@ def _filled(reading: Reading, result: fx.Node, *values: Any, **_named: Any) -> N
     operand = reading.operand(number)
     if not isinstance(operand, Number):
         raise NotFused("the value is no number")
-    if dtype.kind in "iu" and (isinstance(operand.value, float) and not math.isfinite(operand.value)):
-        raise NotFused(f"{operand.value} is no value of {dtype}")
+    check_numbers([operand], dtype)
     return Map(reading.shape_of(result), dtype, "astype", (operand,), dtype)
 
 

@@ -10,7 +10,7 @@ from torch import fx
 
 from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.nodes import Array, Assemble, Map, Node, Position, Reshape, View, number_node
-from tl_dpnp.graph.pytorch.reading import Reading, translates
+from tl_dpnp.graph.pytorch.reading import Reading, check_numbers, translates
 from tl_dpnp.graph.views import broadcast, permute, reshape, slice_axes, view
 
 __all__ = ["reshaped"]
@@ -149,7 +149,9 @@ def _padded(reading: Reading, result: fx.Node, x: Any, widths: Any, value: Any =
         raise NotFused("a negative width cuts off")
     before = [amounts[2 * (len(shape) - 1 - axis)] if 2 * (len(shape) - 1 - axis) < len(amounts) else 0
               for axis in range(len(shape))]
-    around = Map(shape, dtype, "astype", (number_node(value),), dtype)
+    filling = number_node(value)
+    check_numbers([filling], dtype)
+    around = Map(shape, dtype, "astype", (filling,), dtype)
     positions = [tuple((0, 1) for _ in shape), tuple((start, 1) for start in before)]
     return _assembled([around, node], positions, shape, dtype)
 

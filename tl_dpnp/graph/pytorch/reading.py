@@ -17,11 +17,13 @@ from torch import fx
 from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.memrefs import fits_memref, scalar_type_of
-from tl_dpnp.graph.nodes import Array, Map, Node, number_node
+from tl_dpnp.graph.nodes import Array, Map, Node, Number, number_node
 from tl_dpnp.graph.pytorch.torch_adapter import current_sizes
+from tl_dpnp.graph.scalars import rounding
 from tl_dpnp.graph.views import broadcast
+from tl_dpnp.scalars import F16
 
-__all__ = ["DTYPES", "Reading", "TRANSLATIONS", "Translation", "translates", "working_dtype"]
+__all__ = ["DTYPES", "Reading", "TRANSLATIONS", "Translation", "check_numbers", "translates", "working_dtype"]
 
 #: The dtypes that kernels compute with.
 DTYPES: dict[Any, np.dtype[Any]] = {
@@ -46,6 +48,16 @@ def translates(*names: str) -> Callable[[Translation], Translation]:
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return what PyTorch computes a dtype in: half floats in single precision."""
     return np.dtype(np.float32) if dtype == np.float16 else dtype
+
+
+def check_numbers(operands: Sequence[Node], dtype: np.dtype[Any]) -> None:
+    """Raise `NotFused` for numbers among operands that an integer dtype has not: PyTorch refuses or wraps them."""
+    if dtype.kind not in "iu":
+        return
+    limits = np.iinfo(dtype)
+    for operand in operands:
+        if isinstance(operand, Number) and not limits.min <= operand.value <= limits.max:  # nor infinite ones, nor NaN
+            raise NotFused(f"{operand.value} is no value of {dtype}")
 
 
 class Reading:
@@ -141,17 +153,24 @@ class Reading:
 
     def map(self, kind: str, operands: Sequence[Node], compute: np.dtype[Any], dtype: np.dtype[Any]) -> Node:
         """Return the node of an element-wise function; raises `NotFused` where there is none of that type."""
-        compute = working_dtype(compute)
+        own, compute = compute, working_dtype(compute)
         if scalar_type_of(compute).kind not in FUNCTIONS[kind].only:
             raise NotFused(f"{kind} of {compute} is not fused")
-        for operand in operands:
-            value = getattr(operand, "value", None)
-            if compute.kind in "iu" and isinstance(value, int) and not (
-                np.iinfo(compute).min <= value <= np.iinfo(compute).max
-            ):
-                raise NotFused(f"{value} is no value of {compute}")
+        check_numbers(operands, compute)
+        if own == np.float16:
+            takes_halves = FUNCTIONS[kind].computes == "operands" or kind == "fmod"
+            operands = [self.halved(operand, takes_halves) for operand in operands]
         shape = np.broadcast_shapes(*(operand.shape for operand in operands))
         return Map(tuple(map(int, shape)), dtype, kind, tuple(operands), compute)
+
+    def halved(self, node: Node, takes_halves: bool = False) -> Node:
+        """Return an operand of a computation with half floats, which is in f32, as PyTorch takes it.
+
+        Tensors are rounded before.  Numbers are only for functions that have no other form for them.
+        """
+        if isinstance(node, Number):
+            return number_node(rounding(F16)(node.value)) if takes_halves else node  # type: ignore[arg-type]
+        return node if node.dtype == np.bool_ else self.cast(node, np.dtype(np.float16))
 
     def cast(self, node: Node, dtype: np.dtype[Any]) -> Node:
         """Return a node in a dtype, itself if it has that."""
