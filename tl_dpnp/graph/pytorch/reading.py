@@ -56,7 +56,9 @@ def check_numbers(operands: Sequence[Node], dtype: np.dtype[Any]) -> None:
         return
     limits = np.iinfo(dtype)
     for operand in operands:
-        if isinstance(operand, Number) and not limits.min <= operand.value <= limits.max:  # nor infinite ones, nor NaN
+        if isinstance(operand, Number) and not (  # those of graphs are real; infinite ones do not fit, nor does NaN
+            limits.min <= operand.value <= limits.max  # type: ignore[operator]
+        ):
             raise NotFused(f"{operand.value} is no value of {dtype}")
 
 
