@@ -394,7 +394,7 @@ def test_arrays_of_jax_are_passed_reversed():
     except RuntimeError:
         pytest.skip("JAX finds no GPU")
     rows = np.arange(15, dtype="float32").reshape(3, 5)
-    y = torch.zeros(3, 5, device="cuda")
+    y = torch.zeros(3, 5, device="cuda:0")  # the current one may be another where JAX has begun
     kernel = tl_dpnp.compile(AXPY.replace("x?>", "x5x3>"), target="cuda")
     for turn in range(3):
         x = jax.device_put(rows + turn, device)

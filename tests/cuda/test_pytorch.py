@@ -239,6 +239,16 @@ def test_results_lie_as_pytorch_lays_them(function):
     check(function, random(4, 6))
 
 
+@pytest.mark.parametrize("function", [
+    lambda x, w: (torch.nn.functional.linear(x.float(), w) - w, x.sin() + 1),
+    lambda x, w: (lambda y: (y, torch.sort(y)[0], y.reshape(-1) * 2))(x.exp()),
+    lambda x, w: (lambda y: (y.reshape(-1, 16).sum(0), y))(x.float()),
+])
+def test_what_lies_in_another_order_is_reshaped(function):
+    x = random(16, 16, 16, 16, dtype=torch.float16).permute(0, 3, 1, 2)
+    check(function, x, random(16))
+
+
 def test_results_are_no_views_of_one_another_but_where_pytorch_makes_them():
     def function(x):
         y = x + 1

@@ -18,7 +18,7 @@ from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.coalescing import coalesced
 from tl_dpnp.graph.kernels import KernelRequest, request_kernel
 from tl_dpnp.graph.memrefs import fits_memref
-from tl_dpnp.graph.nodes import Array, Map, Node, Reshape, View
+from tl_dpnp.graph.nodes import Array, Map, Node, Reshape, View, topological
 from tl_dpnp.graph.partition import Region, partition, substitute
 from tl_dpnp.graph.pytorch import algebra, elementwise, movement  # noqa: F401  # they fill the table
 from tl_dpnp.graph.pytorch.reading import DTYPES, TRANSLATIONS, Reading
@@ -130,6 +130,7 @@ class _Planner:
 
     def planned(self) -> Planned:
         output = self._read()
+        self._let_reshaped_lie_in_c_order()
         for stage in range(max(self.stage.values(), default=0) + 1):
             self._run_kernels(stage)
             for node, _ in self.left.items():
@@ -165,6 +166,17 @@ class _Planner:
                     self.after_torch.add(node)
                     self._keep(node)
         raise AssertionError("a graph has an output")
+
+    def _let_reshaped_lie_in_c_order(self) -> None:
+        """Forget PyTorch's strides of what is seen with another shape, which kernels read in C order from memory.
+
+        What the caller gets of it is a copy, if these are others.
+        """
+        found = (each for value in self.reading.values.values()
+                 for each in (value if isinstance(value, list) else [value]))
+        for node in topological(tuple(each for each in found if isinstance(each, Node))):
+            if isinstance(node, Reshape):
+                self.strides.pop(node.operand, None)
 
     def _is_known_number(self, node: fx.Node) -> bool:
         """Return whether an operation gives a number that is known beforehand."""
