@@ -57,6 +57,12 @@ def lowered(source, device="pvc", **options):
     ({"at": "%k, %p", "letters": "tn"}, "dpas_f32_bf16_bf16_8x16x16"),
     ({"behind": "%E = cooperative_matrix_scale 2.0, %C : coopmatrix<f32x32x16,matrix_acc>"
                 "%F = add %E, %C : coopmatrix<f32x32x16,matrix_acc>"}, "dpas_f32_bf16_bf16_8x16x16"),
+    ({"letters": "nt", "a": "i8x16x32", "b": "u8x32x8", "c": "i32x16x8", "at": "%i, %k"}, "dpas_i32_u8_i8_8x16x32"),
+    # Rows are reduced to columns, and columns spread over rows.
+    ({"behind": "%R = cooperative_matrix_reduce_add.row %C : coopmatrix<f32x32x1,matrix_acc>"
+                "%E = cast %R : coopmatrix<f32x32x1,matrix_a>  %F = constant 2 : coopmatrix<f32x1x16,matrix_b>"
+                f"%G = cooperative_matrix_mul_add %E, %F, %C : {C} %H = cooperative_matrix_load.t %z[%i, %i] : {C}"
+                "cooperative_matrix_store.t %G, %z[%i, %i]"}, "dpas_f32_bf16_bf16_8x16x16"),
     # The result of a product is the first factor of another one.
     ({"behind": "%E = cast %C : coopmatrix<bf16x32x16,matrix_a>"
                 "%F = cooperative_matrix_load %y[%i, %i] : coopmatrix<bf16x16x16,matrix_b>"
@@ -74,15 +80,25 @@ def test_products_on_dpas_keep_their_matrices_in_registers(options, row):
     ({"a": "f32x32x32", "b": "f32x32x16"}, "DPAS sums no products of f32 and f32 in f32"),
     ({"a": "bf16x128x32", "c": "f32x128x32", "b": "bf16x32x32"}, "they would need 419 registers, and there are 240"),
     ({"attributes": "attributes{subgroup_size=32}"}, "its sub-groups have 32 work-items, and DPAS has 16 lanes"),
-    ({"letters": "nt"}, "what is summed up of a second factor does not follow one another in %y"),
+    ({"behind": "%E = cooperative_matrix_load.t %x[%i, %i] : coopmatrix<bf16x32x16,matrix_acc>"},
+     "the rows of coopmatrix<bf16x32x16,matrix_acc> do not follow one another in %x"),
+    ({"behind": "%R = cast %C : coopmatrix<bf16x32x16,matrix_acc>"
+                "%S = cooperative_matrix_reduce_add.row %R : coopmatrix<bf16x32x1,matrix_acc>"},
+     "%S is 32 x 1, no whole blocks of 16 x 8"),
+    # What columns are multiplied by is not known.
+    ({"behind": "%R = cooperative_matrix_reduce_add.row %C : coopmatrix<f32x32x1,matrix_acc>"
+                "%E = cast %R : coopmatrix<f32x32x1,matrix_a> %v = load %z[%i, %i] : f32"
+                "%F = cooperative_matrix_construct %v : coopmatrix<f32x1x16,matrix_b>"
+                f"%G = cooperative_matrix_mul_add %E, %F, %C : {C}"},
+     "%F is 1 x 16, no whole blocks of 16 x 8"),
     ({"at": "%j, %k"}, "an index of %x is not known to be a multiple of 2"),
     ({"x": "31x?"}, "%x has strides or sizes that loads of blocks do not take"),
     ({"x": "31x?,strided<2,?>"}, "neither rows nor columns of %x are known to be contiguous"),
     ({"inside": "%m = sub %k, %p : index  %E = cooperative_matrix_load %z[%m, %i] : coopmatrix<f32x32x16,matrix_acc>"},
      "the region computes an index of %z that may be negative"),
     ({"inside": "%E = add %A, %A : coopmatrix<bf16x32x32,matrix_a>"}, "%A is a factor, and not only multiplied"),
-    ({"inside": "%R = cooperative_matrix_reduce_add.row %d : coopmatrix<f32x32x1,matrix_acc>"},
-     "cooperative_matrix_reduce_add has no form for registers"),
+    ({"inside": "%R = cooperative_matrix_reduce_add.column %d : coopmatrix<f32x1x16,matrix_acc>"},
+     "cooperative_matrix_reduce_add.column has no form for registers"),
     ({"inside": "%v = load %z[%i, %i] : f32"}, "it stores elements, and reads or writes them one by one"),
     ({"behind": "%E = cast %C : coopmatrix<bf16x32x16,matrix_acc> %t = greater_than %i, %first : bool "
                 "%F = if %t -> (coopmatrix<bf16x32x16,matrix_acc>) { yield (%E) } else { yield (%E) }"},
@@ -120,7 +136,7 @@ def test_run_time_decides_between_registers_and_local_memory():
 def places(**options):
     (function,) = parse(product(**options))
     (region,) = regions_of(rename_uniquely(function))
-    return places_in(region.body)
+    return places_in(region.body, {})
 
 
 def test_a_sum_stays_where_it_is_over_a_loop():
@@ -146,6 +162,15 @@ def test_sums_that_live_at_one_time_have_registers_of_their_own(options, apart):
     assert found[apart[0]] != found[apart[1]]
 
 
+def test_only_what_products_and_loops_change_is_in_registers_of_its_own():
+    """Sums of two matrices, and of what is spread, are values."""
+    found = places(inside=f"%e = add %c, %d : {C} %u = add %e, %d : {C} "
+                          f"%v = cooperative_matrix_mul_add %A, %B, %u : {C}",
+                   behind=f"%E = add %C, %C : {C}")
+    assert set(found) == {holder_of("c"), "c", "d", "C", "u", "v"}
+    assert found["u"] == found["v"]
+
+
 def test_what_loops_carry_crosswise_has_registers_of_its_own():
     source = f"""func @f(%x: memref<f32x?x?>) {{ %a = constant 0 : index %b = constant 9 : index parallel {{
         %C = cooperative_matrix_load %x[0, 0] : {C}
@@ -153,7 +178,7 @@ def test_what_loops_carry_crosswise_has_registers_of_its_own():
     }} }}"""
     (function,) = parse(source)
     (region,) = regions_of(rename_uniquely(function))
-    found = places_in(region.body)
+    found = places_in(region.body, {})
     # The second holder is written when the first one is already the other's value.
     assert found["p"] != found[holder_of("p")] or found["q"] != found[holder_of("q")]
     assert found[holder_of("p")] != found[holder_of("q")]

@@ -44,6 +44,11 @@ func @f(%x: memref<bf16x?x?,strided<1,?>>, %y: memref<bf16x?x?,strided<1,?>>, %z
 """
 
 
+#: The same, where matrices are transposed in memory.
+TURNED = MOVED.replace("load.", "load.t.").replace("store.", "store.t.").replace(
+    "%x[%row, %k]", "%x[%first, %i]").replace("%y[%first, %j]", "%y[%row, %k]")
+
+
 def sized(source, lanes):
     (function,) = parse(source)
     # Where sub-groups do not differ, there is one.
@@ -79,11 +84,11 @@ def test_sub_groups_without_messages_of_blocks_agree_with_the_interpreter():
     assert disagreements(DpasFragmentProgram(3), 8) is None
 
 
-@pytest.fixture(scope="module")
-def moved():
-    kernel = compiled(MOVED, 16)
+@pytest.fixture(scope="module", params=[MOVED, TURNED], ids=["moved", "turned"])
+def moved(request):
+    kernel = compiled(request.param, 16)
     assert "are in registers" in kernel.diagnostics(2)
-    return kernel
+    return kernel, request.param
 
 
 def operands():
@@ -94,19 +99,19 @@ def operands():
 
 
 @functools.cache
-def interpreted(place):
+def interpreted(source, place):
     """Return what the interpreter leaves in the result, which no stride and no address changes."""
     expected = [np.asfortranarray(array) for array in operands()]
-    interpret(sized(MOVED, 16), [*expected, *place], (1, 1, 1), order_seed=0)
+    interpret(sized(source, 16), [*expected, *place], (1, 1, 1), order_seed=0)
     return expected[2]
 
 
-def check(kernel, place, gaps=(0, 0, 0), by=0):
+def check(kernel, place, gaps=(0, 0, 0), by=0, source=MOVED):
     """Compare what a kernel computes with the interpreter, and that nothing else has changed."""
     x, y, z = operands()
     (a, _), (b, _), (c, whole) = (placed(array, gap, by) for array, gap in zip((x, y, z), gaps, strict=True))
     kernel(a, b, c, *place)
-    np.testing.assert_array_equal(dpt.to_numpy(c), interpreted(place), str(place))
+    np.testing.assert_array_equal(dpt.to_numpy(c), interpreted(source, place), str(place))
     around = np.ones(whole.size, bool)
     around[by : by + 40 * (68 + gaps[2])].reshape(40, 68 + gaps[2])[:, :68] = False
     assert (dpt.to_numpy(whole)[around] == 77).all()
@@ -117,7 +122,7 @@ def test_places_strides_and_addresses_known_at_the_call(moved, gaps, by):
     """Messages take some of them; for others, and for places that are negative, there are other loops."""
     for place in ((0, 0, 0), (16, 30, 4), (40, 39, 31), (-6, 4, 8), (4, -7, 6), (0, 8, -20), (2**40, 3, 0),
                   (2, 2**33, 0), (8, 8, 2**33)):
-        check(moved, place, gaps, by)
+        check(moved[0], place, gaps, by, moved[1])
 
 
 @pytest.mark.parametrize(("module", "name", "planted"), [

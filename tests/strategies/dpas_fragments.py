@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from tl_dpnp.scalars import BF16, F16, F32, I8, I32, U8, ScalarType
 __all__ = ["DpasFragmentProgram"]
 
 #: The rows and columns that a sub-group stores of a matrix at most, how many of them, and those of what is read.
-_ROWS, _COLUMNS, _SLOTS, _READ = 32, 24, 3, (128, 100)
+_ROWS, _COLUMNS, _SLOTS, _READ = 32, 32, 3, (128, 100)
 #: Types of factors, the sums that DPAS makes of them, its terms, and what sums may be stored as.
 _PRODUCTS = (((BF16, BF16), F32, 16), ((F16, F16), F32, 16), ((I8, I8), I32, 32), ((U8, I8), I32, 32),
              ((I8, U8), I32, 32))
@@ -42,7 +43,8 @@ class DpasFragmentProgram(FragmentProgram):
                        "%odd = not_equal %parity, %zero : bool", "%inner = size %xf32[1] : index",
                        "%first = constant 0 : index"]
         makers = [self.binary, self.unary, self.scale, self.product, self.product, self.sum_up, self.sum_up,
-                  self.branch, self.loop, self.load, self.constant, self.construct, self.apply]
+                  self.branch, self.loop, self.load, self.constant, self.construct, self.apply,
+                  self.reduce, self.reduce, self.spread, self.spread, self.spread]
         self.shape = self.random.choice((16, 32)), self.random.choice((8, 16, 24))
         self.constant()
         for _ in range(self.random.randint(2, 5)):
@@ -79,21 +81,20 @@ class DpasFragmentProgram(FragmentProgram):
 
     def load(self, like: Matrix | None = None) -> Matrix:
         like = self.blank()
-        check, place = self.place((like.rows, like.columns), 1)
-        return self.new(like, 3, f"cooperative_matrix_load{check} %x{like.component}[{place}]")
+        letter = self.random.choice("nt")
+        check, place = self.place(_extents(letter, like.rows, like.columns), 1)
+        return self.new(like, 3, f"cooperative_matrix_load.{letter}{check} %x{like.component}[{place}]")
 
     def loaded(self, place: int, rows: int, columns: int) -> str:
-        """Return a factor of a product, which is loaded: the first one as it is in memory, or transposed."""
-        type, name = self.factors[place], self.name()
-        letter = self.random.choice("nt") if place == 0 else "n"
-        extents = (columns, rows) if letter == "t" else (rows, columns)
-        check, where = self.place(extents, 4)
+        """Return a factor of a product, which is loaded as it is in memory, or transposed."""
+        type, name, letter = self.factors[place], self.name(), self.random.choice("nt")
+        check, where = self.place(_extents(letter, rows, columns), 4)
         self.lines.append(f"{name} = cooperative_matrix_load.{letter}{check} %x{type}[{where}] : "
                           f"coopmatrix<{type}x{rows}x{columns},matrix_{'ab'[place]}>")
         return name
 
     def product(self) -> None:
-        added, inner, bound = self.pick(), self.terms * self.random.randint(1, 2), 3
+        added, inner, bound = self.pick(_is_whole), self.terms * self.random.randint(1, 2), 3
         computed = [each for each in self.matrices if each.component == F32 and each.bound <= 128 and
                     (each.rows, each.columns) == (added.rows, self.terms)]
         if computed and self.random.random() < 0.5:
@@ -107,22 +108,40 @@ class DpasFragmentProgram(FragmentProgram):
 
     def sum_up(self) -> None:
         """A loop over all columns of what is read, the last factors of which are cut off."""
-        added, inner, types = self.pick(), self.terms, self.factors
+        added, inner, types = self.pick(_is_whole), self.terms, self.factors
         made = self.made(added, added.bound + 9 * 132, self.name())
         a, b = (f"coopmatrix<{type}x{rows}x{columns},matrix_{use}>" for type, rows, columns, use in (
             (types[0], added.rows, inner, "a"), (types[1], inner, added.columns, "b")))
-        row, column = 4 * self.random.randint(0, 20), self.random.randint(0, 80)
-        yielded = self.random.choice(("%d", "%e"))
+        row, letter, column = 4 * self.random.randint(0, 20), self.random.choice("nt"), 4 * self.random.randint(0, 20)
+        yielded, place = self.random.choice(("%d", "%e")), f"{column}, %k" if letter == "t" else f"%k, {column}"
         self.lines.append(
             f"{made.name} = for %k = %first, %inner, {inner} init(%c={added.name}) -> ({added.type}) {{ "
             f"%a = cooperative_matrix_load.both_checked %x{types[0]}[{row}, %k] : {a} "
-            f"%b = cooperative_matrix_load.both_checked %x{types[1]}[%k, {column}] : {b} "
+            f"%b = cooperative_matrix_load.{letter}.both_checked %x{types[1]}[{place}] : {b} "
             f"%d = cooperative_matrix_mul_add %a, %b, %c : {added.type} "
             f"%e = max %d, %c : {added.type} yield ({yielded}) }}")
 
+    def reduce(self) -> None:
+        matrix, kind = self.pick(_is_whole), self.random.choice(("add", "max", "min"))
+        bound = matrix.bound * (matrix.columns if kind == "add" else 1)
+        self.new(replace(matrix, columns=1), bound, f"cooperative_matrix_reduce_{kind}.row {matrix.name}")
+
+    def spread(self) -> None:
+        """The product of a column and a row of equal numbers, added to a matrix, or to a constant one."""
+        column, factor = self.pick(lambda matrix: matrix.columns == 1), self.random.choice((1, 1, 2, 0))
+        added = self.pick(_is_whole)
+        a, b, c = self.name(), self.name(), added.name
+        self.lines += [f"{a} = cast {column.name} : {replace(column, use='a').type}",
+                       f"{b} = constant {factor} : {Matrix('', added.component, 1, added.columns, 'b').type}"]
+        if self.random.random() < 0.5:
+            c = self.name()
+            self.lines.append(f"{c} = constant {self.random.randint(0, 2)} : {added.type}")
+        self.new(added, added.bound + 2 * column.bound + 2, f"cooperative_matrix_mul_add {a}, {b}, {c}")
+
     def store(self, matrix: Matrix) -> None:
         types = [type for type in _STORED if type.is_float == matrix.component.is_float
-                 and self.slots[type] < _SLOTS and (type.is_integer or matrix.bound <= 1 << type.mantissa)]
+                 and self.slots[type] < _SLOTS and (_is_whole(matrix) or type == matrix.component)
+                 and (type.is_integer or matrix.bound <= 1 << type.mantissa)]
         if not types:
             return
         type = self.random.choice(types)
@@ -133,8 +152,17 @@ class DpasFragmentProgram(FragmentProgram):
             if len(self.lines) == lines:
                 return
         row, self.slots[type] = _ROWS * self.slots[type], self.slots[type] + 1
-        check = self.random.choice(("", ".both_checked"))
-        self.lines.append(f"cooperative_matrix_store{check} {matrix.name}, %z{type}[{row}, %o]")
+        check, letter = self.random.choice(("", ".both_checked")), self.random.choice("nt")
+        self.lines.append(f"cooperative_matrix_store.{letter}{check} {matrix.name}, %z{type}[{row}, %o]")
+
+
+def _extents(letter: str, rows: int, columns: int) -> tuple[int, int]:
+    """Return how many elements a matrix has along the modes of memory."""
+    return (columns, rows) if letter == "t" else (rows, columns)
+
+
+def _is_whole(matrix: Matrix) -> bool:
+    return matrix.columns > 1
 
 
 def _stored(numbers: np.ndarray, type: ScalarType) -> np.ndarray:

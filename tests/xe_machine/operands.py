@@ -22,6 +22,10 @@ _NAN = re.compile(r"(-)?([qs])nan\(0x([0-9A-F]+)\):(f|hf)")
 #: Exponent, quiet bit and sign of a NaN.
 _NANS = {"f": (0x7F800000, 0x400000, 0x80000000), "hf": (0x7C00, 0x200, 0x8000)}
 _HALF = 16
+#: Floats of 8 bits: a sign, 3 bits of exponent, of which 3 is that of 1, and 4 of fraction; the smallest is 0.
+_RESTRICTED_FLOATS = np.array([
+    sign * (2.0 ** (bits >> 4) / 8 * (1 + (bits & 15) / 16) if bits else 0.0) for sign in (1, -1) for bits in range(128)
+], np.float32)
 
 
 @dataclass(frozen=True)
@@ -229,6 +233,9 @@ def _immediate(text: str, kind: str, count: int) -> Immediate:
             raise MachineError(f"{count} channels are too many")
         type_ = type_named("w" if kind == "v" else "uw")
         return Immediate(type_, np.resize(nibbles, count).astype(type_.bits))
+    if kind == "vf":
+        parts = np.array([int(text, 16) >> 8 * channel & 255 for channel in range(4)])
+        return Immediate(type_named("f"), np.resize(_RESTRICTED_FLOATS[parts], count))
     type_ = type_named(kind)
     if "x" in text:
         negative, digits = text.startswith("-"), text.lstrip("-")

@@ -115,12 +115,34 @@ def test_matrices_in_registers_are_right(case: Case) -> None:
 
 
 @needs_tools
-@pytest.mark.parametrize("seed", [
-    1, 8, 494189852,  # whose loops, one after the other, run if one condition holds
-])
+@pytest.mark.parametrize("seed", [0, 105, 115])
 def test_random_programs_are_right(seed: int) -> None:
-    """Sums of several products, loops, branches, components and a factor that is computed, for six sub-groups."""
+    """Products, loops, branches, components, reductions, columns that are spread, and matrices that are transposed."""
     assert wrong_arrays(DpasFragmentProgram(seed)) == []
+
+
+#: Two loops, one after the other, that run if one condition holds.
+TWO_LOOPS = """
+%v1 = cooperative_matrix_construct 1 : $C
+%v2 = for %k = %first, %inner, 16 init(%c=%v1) -> ($C) { %a = cooperative_matrix_load.both_checked %xf16[12, %k] : $A
+  %b = cooperative_matrix_load.both_checked %xf16[%k, 35] : $B %d = cooperative_matrix_mul_add %a, %b, %c : $C
+  %e = max %d, %c : $C yield (%e) }
+%v3 = for %k = %first, %inner, 16 init(%c=%v1) -> ($C) { %a = cooperative_matrix_load.both_checked %xf16[40, %k] : $A
+  %b = cooperative_matrix_load.both_checked %xf16[%k, 44] : $B %d = cooperative_matrix_mul_add %a, %b, %c : $C
+  %e = max %d, %c : $C yield (%d) }
+cooperative_matrix_store.both_checked %v3, %zf32[0, %o]
+%v8 = cast %v2 : coopmatrix<f16x16x8,matrix_acc>
+cooperative_matrix_store %v8, %zf16[32, %o]
+""".replace("$A", "coopmatrix<f16x16x16,matrix_a>").replace("$B", "coopmatrix<f16x16x8,matrix_b>").replace(
+    "$C", "coopmatrix<f32x16x8,matrix_acc>")
+
+
+@needs_tools
+def test_what_registers_are_defined_by_is_not_copied() -> None:
+    program = DpasFragmentProgram(0)
+    inner = next(place for place, line in enumerate(program.lines) if line.startswith("%first"))
+    program.lines[inner + 1 :] = TWO_LOOPS.splitlines()
+    assert wrong_arrays(program) == []
 
 
 @needs_tools

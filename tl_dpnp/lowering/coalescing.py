@@ -12,6 +12,7 @@ from collections import defaultdict
 
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import CooperativeMatrixType
+from tl_dpnp.lowering.matrix_spreads import Spreads, held_type
 
 __all__ = ["holder_of", "places_in"]
 
@@ -26,13 +27,13 @@ def holder_of(name: str) -> str:
     return f"{name}="
 
 
-def places_in(region: ops.Region) -> dict[str, str]:
+def places_in(region: ops.Region, spreads: Spreads) -> dict[str, str]:
     """Return the registers of matrices, by name, as the name of one that has them.
 
-    Those are matrices with components of 32 bits that no constant fills, what loops and branches pass on, and what
-    holds that (`holder_of`).
+    Those are the sums of products, what these and loops and branches begin with or pass on, and what holds that
+    (`holder_of`).  Others are values, and so is what a constant fills and what has equal components in each row.
     """
-    lives = _Lives()
+    lives = _Lives(spreads)
     lives.visit(region, [])
     return lives.coalesced()
 
@@ -40,8 +41,10 @@ def places_in(region: ops.Region) -> dict[str, str]:
 class _Lives:
     """Where matrices live, and which had better be the same registers."""
 
-    def __init__(self) -> None:
+    def __init__(self, spreads: Spreads) -> None:
+        self.spreads = spreads
         self.position = 0
+        self.made: dict[str, CooperativeMatrixType] = {}
         self.begun: dict[str, int] = {}
         self.spans: defaultdict[str, _Spans] = defaultdict(list)
         self.kept: set[str] = set()
@@ -99,6 +102,7 @@ class _Lives:
                         self.use(value, loops)
                         if holders and number in holders:
                             written[holders[number]] = self.position
+                            self.keep(value)
                             self.want(value, holders[number])
                 case ops.For():
                     self.loop(operation, loops)
@@ -119,11 +123,20 @@ class _Lives:
         """Note that what an instruction makes had better be in the registers of what that is computed of."""
         for value in operation.results:
             if isinstance(value.type, CooperativeMatrixType) and value.type.component.bits == _BITS and (
-                not operation.is_constant
+                not operation.is_constant and held_type(value, self.spreads) == value.type
             ):
-                self.kept.add(value.name)
+                self.made[value.name] = value.type
                 for operand in operation.operands:
-                    self.want(operand, value.name)
+                    if isinstance(operand.type, CooperativeMatrixType) and operand.type.shape == value.type.shape:
+                        self.want(operand, value.name)
+        if isinstance(operation, ops.CooperativeMatrixMulAdd) and operation.result.name not in self.spreads:
+            self.keep(operation.C)
+            self.keep(operation.result)
+
+    def keep(self, operand: ops.Operand) -> None:
+        """Note that a matrix, if it is made by an instruction, is in registers that are changed in place."""
+        if isinstance(operand, ops.Value) and operand.name in self.made:
+            self.kept.add(operand.name)
 
     def want(self, operand: ops.Operand, name: str) -> None:
         """Note that a matrix had better be in the registers of another one."""
@@ -139,6 +152,7 @@ class _Lives:
             if isinstance(value.type, CooperativeMatrixType):
                 holders[number] = holder_of(value.name)
                 self.define(holders[number])
+                self.keep(first)
                 self.want(first, holders[number])
         self.step()
         for number, holder in holders.items():

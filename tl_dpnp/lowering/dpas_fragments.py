@@ -1,8 +1,8 @@
 """Which regions of work-items keep their cooperative matrices in the registers of a sub-group with DPAS, and how.
 
 Factors are loaded as DPAS takes them, by messages of blocks; all other matrices are held as its sums are, a row in each
-lane, and so are first factors that are computed.  Whether messages can load and store blocks is decided at run time,
-too: elsewhere the region becomes phases.
+lane, and so are first factors that are computed, and columns.  Whether messages can load and store blocks is decided at
+run time, too: elsewhere the region becomes phases.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from tl_dpnp.language.types import CooperativeMatrixType
 from tl_dpnp.lowering.fragment_choice import OUTSIDE, BlocksFit, regions_of, uses_work_item
 from tl_dpnp.lowering.fragment_registers import most_registers
 from tl_dpnp.lowering.index_multiples import Multiples, multiple_of, multiples_in
+from tl_dpnp.lowering.matrix_spreads import Spreads, held_type, spreads_in
 from tl_dpnp.lowering.rewrite import root_of, roots
 from tl_dpnp.target.catalog import DPAS
 
 __all__ = [
-    "SubgroupRegion", "factors_in", "limits_in", "lines_along", "product_row", "products_in",
+    "SubgroupRegion", "do_rows_follow", "factors_in", "limits_in", "lines_along", "product_row", "products_in",
     "registers_needed",
 ]
 
 _PLAIN = (ops.ScalarOperation, ops.GroupId, ops.GroupSize, ops.Load, ops.Store, ops.SizeOf, ops.If, ops.For, ops.Yield,
           ops.WorkItemPlace, ops.WorkItemCount, ops.CooperativeMatrixPrefetch)
 _COOPERATIVE = (ops.CooperativeMatrixConstruct, ops.CooperativeMatrixMulAdd, ops.CooperativeMatrixScale,
-                ops.CooperativeMatrixApply, ops.CooperativeMatrixLoad, ops.CooperativeMatrixStore, ops.ScalarOperation,
-                ops.If, ops.For, ops.Yield)
+                ops.CooperativeMatrixApply, ops.CooperativeMatrixReduction, ops.CooperativeMatrixLoad,
+                ops.CooperativeMatrixStore, ops.ScalarOperation, ops.If, ops.For, ops.Yield)
 #: The types of sums, and the bits of factors.
 _SUMS, _FACTORS = ("f32", "i32"), (8, 16)
 _SUM_BITS = 32
@@ -64,11 +65,11 @@ def product_row(operation: ops.CooperativeMatrixMulAdd) -> DpasRow | None:
     return None if row is None or row.unused is not None else row
 
 
-def factors_in(region: ops.Region) -> dict[str, set[Factor | None]]:
+def factors_in(region: ops.Region, spreads: Spreads) -> dict[str, set[Factor | None]]:
     """Return what matrices are multiplied as, by name; None stands for a product that no form of DPAS computes."""
     found: defaultdict[str, set[Factor | None]] = defaultdict(set)
     for operation in region.walk():
-        if isinstance(operation, ops.CooperativeMatrixMulAdd):
+        if isinstance(operation, ops.CooperativeMatrixMulAdd) and operation.result.name not in spreads:
             row = product_row(operation)
             for value, is_first in ((operation.A, True), (operation.B, False)):
                 found[value.name].add(None if row is None else Factor(row, is_first))
@@ -92,6 +93,11 @@ def lines_along(operation: ops.CooperativeMatrixLoad | ops.CooperativeMatrixStor
     return strides.index(1) if 1 in strides else None
 
 
+def do_rows_follow(operation: ops.CooperativeMatrixLoad | ops.CooperativeMatrixStore) -> bool:
+    """Return whether the rows of each column of a matrix follow one another in memory."""
+    return lines_along(operation) == (1 if operation.transpose else 0)
+
+
 def limits_in(region: ops.Region) -> dict[str, ops.Operand]:
     """Return where loops of a region end, by their variables, as far as that is known in front of the region."""
     inside = {value.name for operation in region.walk() for value in (*operation.results, *operation.loop_variables)}
@@ -100,12 +106,15 @@ def limits_in(region: ops.Region) -> dict[str, ops.Operand]:
                  operation.stop.value.real <= OUTSIDE)}
 
 
-def registers_needed(region: ops.Region) -> int:
+def registers_needed(region: ops.Region, spreads: Spreads) -> int:
     """Return the registers of a thread that matrices of a region take at most, with the headers of messages."""
+    def size(value: ops.Value) -> int:
+        type = held_type(value, spreads)
+        return -(-type.rows * type.columns * type.component.bits // _REGISTER_BITS)
+
     accesses = sum(isinstance(operation, ops.CooperativeMatrixLoad | ops.CooperativeMatrixStore)
                    for operation in region.walk())
-    return accesses + most_registers(
-        region, lambda type: -(-type.rows * type.columns * type.component.bits // _REGISTER_BITS))
+    return accesses + most_registers(region, size)
 
 
 @dataclass
@@ -118,7 +127,12 @@ class SubgroupRegion:
     @cached_property
     def factors(self) -> dict[str, set[Factor | None]]:
         """What matrices are multiplied as."""
-        return factors_in(self.region.body)
+        return factors_in(self.region.body, self.spreads)
+
+    @cached_property
+    def spreads(self) -> Spreads:
+        """The products that spread columns."""
+        return spreads_in(self.function)
 
     @cached_property
     def multiples(self) -> Multiples:
@@ -156,29 +170,41 @@ class SubgroupRegion:
         for operation in self.region.body.walk():
             if not isinstance(operation, _COOPERATIVE if operation.is_cooperative else _PLAIN):
                 yield f"{operation.mnemonic} has no form for registers"
-            for value in (*operation.operands, *operation.results):
+            if isinstance(operation, ops.CooperativeMatrixReduction) and not operation.axis:
+                yield f"{operation.mnemonic}.{operation.direction} has no form for registers"
+            for value in self.held(operation):
                 if isinstance(value.type, CooperativeMatrixType):
                     yield from self.type_faults(value)
             if isinstance(operation, ops.If | ops.For):
                 yield from (f"{value}, which has components of {value.type.component}, is passed on"
                             for value in (*operation.results, *operation.loop_variables)
                             if isinstance(value.type, CooperativeMatrixType) and value.type.component.bits != _SUM_BITS)
-            if isinstance(operation, ops.CooperativeMatrixMulAdd):
+            if isinstance(operation, ops.CooperativeMatrixMulAdd) and operation.result.name not in self.spreads:
                 yield from self.product_faults(operation)
             if isinstance(operation, ops.CooperativeMatrixLoad | ops.CooperativeMatrixStore):
                 yield from self.access_faults(operation)
         yield from self.factor_faults()
         yield from self.memory_faults()
-        needed, room = registers_needed(self.region.body), DPAS[LANES].by_blocks.registers
+        needed, room = registers_needed(self.region.body, self.spreads), DPAS[LANES].by_blocks.registers
         if needed > room:
             yield f"they would need {needed} registers, and there are {room}"
+
+    def held(self, operation: ops.Operation) -> tuple[ops.Operand, ...]:
+        """Return what an operation has to do with; rows that columns are spread by are known."""
+        results = operation.results
+        if isinstance(operation, ops.CooperativeMatrixMulAdd) and operation.result.name in self.spreads:
+            return operation.A, operation.C, *results
+        known = isinstance(operation, ops.CooperativeMatrixConstruct) and operation.is_constant
+        return () if known else (*operation.operands, *results)
 
     def type_faults(self, value: ops.Operand) -> Iterator[str]:
         """Yield what keeps a matrix from being held as sums are."""
         type = ops.matrix_type(value)
         if isinstance(value, ops.Value) and value.name in self.loaded:
             return
-        if type.rows % LANES or type.columns % COLUMNS:
+        if (type.columns, type.component.bits) == (1, _SUM_BITS) and type.rows % LANES == 0:
+            pass  # a column
+        elif type.rows % LANES or type.columns % COLUMNS:
             yield f"{value} is {type.rows} x {type.columns}, no whole blocks of {LANES} x {COLUMNS}"
         if type.component.bits not in (16, 32) or type.component.is_complex:
             yield f"{value} has components of {type.component}"
@@ -202,7 +228,7 @@ class SubgroupRegion:
         """Yield what keeps a factor from being loaded as DPAS takes it, or being made of what is held as a sum."""
         for operation in self.region.body.walk():
             others = operation.operands
-            if isinstance(operation, ops.CooperativeMatrixMulAdd):
+            if isinstance(operation, ops.CooperativeMatrixMulAdd) and operation.result.name not in self.spreads:
                 others = (operation.C,)
                 for factor, is_first in ((operation.A, True), (operation.B, False)):
                     is_narrow = ops.matrix_type(factor).component.bits == _COMPUTED_BITS
@@ -231,12 +257,11 @@ class SubgroupRegion:
             yield f"the region computes an index of {memref} that may be negative"
         elif multiples[along].number * type.element.bits % _WORD:  # type: ignore[union-attr]
             yield f"an index of {memref} is not known to be a multiple of {_WORD // type.element.bits}"
-        rows_follow = along == (1 if operation.transpose else 0)
+        rows_follow = do_rows_follow(operation)
         used = self.factors.get(operation.results[0].name if operation.results else "", ())
-        if not used and not rows_follow:
+        is_loaded = isinstance(operation, ops.CooperativeMatrixLoad)
+        if is_loaded and not used and not rows_follow and operation.type.component.bits != _SUM_BITS:
             yield f"the rows of {operation.type} do not follow one another in {memref}"
-        if any(use is not None and not use.is_first for use in used) and not rows_follow:
-            yield f"what is summed up of a second factor does not follow one another in {memref}"
 
     def memory_faults(self) -> Iterator[str]:
         """Yield what keeps the region from knowing what it has stored itself."""

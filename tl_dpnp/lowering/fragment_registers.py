@@ -10,7 +10,7 @@ from tl_dpnp.language.types import CooperativeMatrixType
 __all__ = ["most_registers"]
 
 
-def most_registers(region: ops.Region, size: Callable[[CooperativeMatrixType], int]) -> int:
+def most_registers(region: ops.Region, size: Callable[[ops.Value], int]) -> int:
     """Return the largest sum of the sizes of matrices that live together.
 
     A matrix lives from where it is made to its last use, one that is used in a loop that it was made outside of until
@@ -20,7 +20,7 @@ def most_registers(region: ops.Region, size: Callable[[CooperativeMatrixType], i
     lives.visit(region, [])
     changes = [0] * (lives.position + 2)
     for name, first in lives.first.items():
-        taken = size(lives.types[name])
+        taken = size(lives.values[name])
         changes[first] += taken
         changes[max(lives.last[name], first + 1)] -= taken
     total = most = 0
@@ -35,7 +35,7 @@ class _Lives:
 
     def __init__(self) -> None:
         self.position = 0
-        self.types: dict[str, CooperativeMatrixType] = {}
+        self.values: dict[str, ops.Value] = {}
         self.first: dict[str, int] = {}
         self.last: dict[str, int] = {}
 
@@ -61,7 +61,7 @@ class _Lives:
     def define(self, value: ops.Value) -> None:
         """Note where a value is made, if it is a matrix."""
         if isinstance(value.type, CooperativeMatrixType):
-            self.types[value.name] = value.type
+            self.values[value.name] = value
             self.first[value.name] = self.last[value.name] = self.position
 
     def use(self, operand: ops.Operand, loops: list[tuple[int, list[str]]]) -> None:

@@ -77,7 +77,7 @@ def _instructions(region: ops.Parallel | ops.ForeachTile, precision: Precision, 
     """Return what multiplies the matrices of a region."""
     products = [each for each in region.body.walk() if isinstance(each, ops.CooperativeMatrixMulAdd)]
     if lanes:
-        return {str(product_row(each)) for each in products}
+        return {str(row) for each in products if (row := product_row(each)) is not None}
     return {str(found.row) for each in products if (found := product_of(each, precision)) is not None}
 
 
@@ -168,7 +168,8 @@ class _Region:
                 yield f"they would need {needed} registers of each work-item, which has {room}"
 
 
-def _registers(type: CooperativeMatrixType) -> int:
+def _registers(value: ops.Value) -> int:
+    type = ops.matrix_type(value)
     return Fragment("", type.component, *type.shape).registers
 
 

@@ -21,9 +21,10 @@ from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.llvm import I32, constant
 
-__all__ = ["Accumulators", "EmulatedFragment", "Fragment", "Part", "accumulators_for"]
+__all__ = ["Accumulators", "EmulatedFragment", "Fragment", "Part", "accumulators_for", "taken_apart"]
 
-# Moves of 32 elements have no mask: that of a sub-group of 16 lanes would leave the upper half out.
+#: Elements that an instruction moves at most; it has no mask, that of a sub-group of 16 lanes would leave some out.
+_MOST_MOVED = 32
 
 
 @dataclass(frozen=True)
@@ -100,42 +101,17 @@ class _InPlace(Accumulators):
         loaded = self.messages.load(header, block, block.type)
         if self.rounds:
             self._round(loaded, block)
-        return self._split(loaded, block) if block.kind == "split" else loaded
+        return taken_apart(self.builder, loaded, block) if block.is_taken_apart else loaded
 
     def _round(self, loaded: ir.Value, block: Block) -> None:
         """Round a block of f32 to tf32, in place."""
-        (name,), lines = self._aliases({0: block}, "f", 32)
-        (whole,), more = self._aliases({0: block}, "ud", 32)
+        (name,), lines = _aliases(self.builder, {0: block}, "f", 32)
+        (whole,), more = _aliases(self.builder, {0: block}, "ud", 32)
         lines += more
         for number in range(0, block.registers, 2):
             together = 16 * min(2, block.registers - number)
             lines.append(f"fcvt (M1_NM,{together}) {whole}({number},0)<1> {name}({number},0)<1;1,0>")
         self._asm(ir.VoidType(), lines, "rw", [loaded])
-
-    def _split(self, loaded: ir.Value, block: Block) -> ir.Value:
-        """Return a transposed block whose words are taken apart into columns of elements, of 32 at once."""
-        bits, together = block.bits, 2 * self.row.execution_size
-        names, lines = self._aliases({0: block, 1: block}, "uw" if bits == 16 else "ub", bits)
-        per_register = RULES.register_bytes * 8 // bits
-        words = block.registers * RULES.register_bytes // 4
-        moves = [(part, word) for part in range(block.per_word) for word in range(0, words, together)]
-        for number, (part, word) in enumerate(moves):
-            to, at = divmod(number * together, per_register)
-            register, offset = divmod(word * block.per_word, per_register)
-            lines.append(f"mov (M1_NM,{together}) {names[0]}({to},{at})<1> "
-                         f"{names[1]}({register},{offset + part})<{block.per_word};1,0>")
-        return self._asm(loaded.type, lines, "=rw,rw", [loaded])
-
-    def _aliases(self, blocks: dict[int, Block], type_: str, bits: int) -> tuple[list[str], list[str]]:
-        """Return names of the operands of inline assembly as elements of a type, and what declares them."""
-        names, lines = [], []
-        for place, block in blocks.items():
-            # Names of a kernel's declarations have to differ.
-            name = str(self.builder.module.scope.register("fragment", deduplicate=True)).replace(".", "_")
-            count = block.registers * RULES.register_bytes * 8 // bits
-            lines.append(f".decl {name} v_type=G type={type_} num_elts={count} align=wordx32 alias=<${place},0>")
-            names.append(name)
-        return names, lines
 
     def zero(self) -> ir.Value:
         letter = "f" if self.row.source1.is_float else "d"
@@ -150,7 +126,7 @@ class _InPlace(Accumulators):
     def add(self, total: ir.Value, a: Part, b: Part) -> ir.Value:
         assert isinstance(a, Fragment)
         assert isinstance(b, Fragment)
-        names, lines = self._aliases({1: a.block, 2: b.block}, "d", 32)
+        names, lines = _aliases(self.builder, {1: a.block, 2: b.block}, "d", 32)
         number, byte = divmod(b.offset, RULES.register_bytes)
         row = self.row
         dpas = f"dpas.{row.source1.text}.{row.source2.text}.8.{row.repeat} (M1,16)"
@@ -170,6 +146,37 @@ class _InPlace(Accumulators):
 
     def _asm(self, result: ir.Type, lines: Sequence[str], constraints: str, arguments: Sequence[ir.Value]) -> ir.Value:
         return inline_assembly(self.builder, result, lines, constraints, arguments)
+
+
+def taken_apart(builder: ir.IRBuilder, loaded: ir.Value, block: Block) -> ir.Value:
+    """Return a transposed block whose words are taken apart into columns of elements.
+
+    A move takes 32 elements, or a column that its neighbours in registers are no neighbours of in memory.
+    """
+    bits, together = block.bits, _MOST_MOVED if block.kind == "split" else block.height
+    names, lines = _aliases(builder, {0: block, 1: block}, "uw" if bits == 16 else "ub", bits)
+    per_register = RULES.register_bytes * 8 // bits
+    for first in range(0, block.width * block.height, together):
+        to, at = divmod(first, per_register)
+        word, part = divmod(block.lines[first // block.height], block.per_word)
+        register, offset = divmod(word * block.height * block.per_word, per_register)
+        lines.append(f"mov (M1_NM,{together}) {names[0]}({to},{at})<1> "
+                     f"{names[1]}({register},{offset + part})<{block.per_word};1,0>")
+    return inline_assembly(builder, loaded.type, lines, "=rw,rw", [loaded])
+
+
+def _aliases(
+    builder: ir.IRBuilder, blocks: dict[int, Block], type_: str, bits: int
+) -> tuple[list[str], list[str]]:
+    """Return names of the operands of inline assembly as elements of a type, and what declares them."""
+    names, lines = [], []
+    for place, block in blocks.items():
+        # Names of a kernel's declarations have to differ.
+        name = str(builder.module.scope.register("fragment", deduplicate=True)).replace(".", "_")
+        count = block.registers * RULES.register_bytes * 8 // bits
+        lines.append(f".decl {name} v_type=G type={type_} num_elts={count} align=wordx32 alias=<${place},0>")
+        names.append(name)
+    return names, lines
 
 
 class _Emulated(Accumulators):

@@ -105,11 +105,11 @@ class _Place:
             column, byte = self.divided(byte, _WORD * block.height)
             row, byte = self.divided(byte, _WORD)
             return self.load(builder.add(builder.mul(column, index(_WORD)), byte), row, type_)
-        if block.kind == "split":
-            line, byte = self.divided(byte, block.height * size)
-            # The words' first elements come first, then their second ones.
-            part, word = self.divided(line, block.width // block.per_word)
-            column = builder.add(builder.mul(word, index(block.per_word)), part)
+        if block.is_taken_apart:
+            column, byte = self.divided(byte, block.height * size)
+            if block.kind == "split":  # the words' first elements come first, then their second ones
+                part, word = self.divided(column, block.width // block.per_word)
+                column = builder.add(builder.mul(word, index(block.per_word)), part)
             return self.collected(builder.mul(column, index(size)), builder.udiv(byte, index(size)), type_)
         start = builder.mul(array, index(block.width * size))
         if block.kind == "plain":

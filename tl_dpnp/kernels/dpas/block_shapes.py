@@ -16,7 +16,7 @@ from tl_dpnp.kernels.llvm import I32, I64, vector_of
 __all__ = ["COLUMN", "ROW", "RULES", "Block", "BlockRules", "Kind"]
 
 #: How a message lays out what it loads (`Block`).
-Kind = Literal["plain", "packed", "transposed", "split"]
+Kind = Literal["plain", "packed", "transposed", "split", "ordered"]
 
 #: The fields of a header that are the first column and the first row.
 COLUMN, ROW = 5, 6
@@ -51,8 +51,9 @@ class Block:
     """The shape of what a message moves, in elements of `bits`: `count` arrays of `height` rows of `width` elements.
 
     ``plain``: row after row.  ``packed``: `32 / bits` rows are packed in 32 bits of each column.  ``transposed``:
-    column after column, of elements of 32 bits.  ``split``: transposed as words of 32 bits, then taken apart into
-    columns of elements (`lines`), which no message does.
+    column after column, of elements of 32 bits.  ``split`` and ``ordered``: transposed as words of 32 bits, then taken
+    apart into columns of elements (`lines`), which no message does: the first elements of all words come before their
+    second ones, which takes fewer instructions, or the columns are in their order.
     """
 
     kind: Kind
@@ -64,7 +65,12 @@ class Block:
     @property
     def word_bits(self) -> int:
         """Bits of what the message takes for an element."""
-        return 32 if self.kind == "split" else self.bits
+        return 32 if self.is_taken_apart else self.bits
+
+    @property
+    def is_taken_apart(self) -> bool:
+        """Whether words that were loaded are taken apart into elements of several columns."""
+        return self.kind in ("split", "ordered")
 
     @property
     def per_word(self) -> int:
@@ -74,6 +80,8 @@ class Block:
     @property
     def lines(self) -> tuple[int, ...]:
         """The columns of the matrix as they follow one another in registers."""
+        if self.kind == "ordered":
+            return tuple(range(self.width))
         return tuple(line for part in range(self.per_word) for line in range(part, self.width, self.per_word))
 
     @property
@@ -90,8 +98,8 @@ class Block:
     @property
     def descriptor(self) -> int:
         """The descriptor of a message for such a block, without its kind and the length of what is loaded."""
-        kinds = {"plain": 0, "packed": _PACKED, "transposed": _TRANSPOSED, "split": _TRANSPOSED}
-        return _SIZES[self.word_bits] | kinds[self.kind]
+        kinds = {"plain": 0, "packed": _PACKED}
+        return _SIZES[self.word_bits] | kinds.get(self.kind, _TRANSPOSED)
 
     @property
     def field(self) -> int:

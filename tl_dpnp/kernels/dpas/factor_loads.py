@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.dpas.accumulators import EmulatedFragment, Fragment, Part
+from tl_dpnp.kernels.dpas.accumulators import EmulatedFragment, Fragment, Part, taken_apart
 from tl_dpnp.kernels.dpas.block_messages import BlockMessages, Surface
-from tl_dpnp.kernels.dpas.block_shapes import ROW, Block
+from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, Block
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.dpas.tile_blocks import TileLoads
@@ -29,6 +29,8 @@ def load_factor(
         moved = (load.line, load.k) if loads.lines_are_columns else (load.k, load.line)
         header = _header(messages, surface, load.block, place, moved, loads.k_field)
         loaded = None if messages.emulated else messages.load(header, load.block, load.block.type)
+        if loaded is not None and load.block.is_taken_apart:
+            loaded = taken_apart(messages.builder, loaded, load.block)
         for fragment, offset in load.fragments.items():
             # What is emulated is loaded here, too: memory may have changed where it is multiplied.
             found[fragment] = EmulatedFragment(messages.fragment(header, load.block, offset, type_), {}) if (
@@ -47,7 +49,7 @@ def load_block(
     moved: tuple[int, int],
 ) -> ir.Value:
     """Load a block from so many columns and rows behind a place on as a value of a type that fills its registers."""
-    header = _header(messages, surface, block, place, moved, ROW)
+    header = _header(messages, surface, block, place, moved, COLUMN if block.kind == "transposed" else ROW)
     return messages.fragment(header, block, 0, type_) if messages.emulated else messages.load(header, block, type_)
 
 

@@ -1,8 +1,8 @@
-"""Registers that a function keeps sums and other matrices of 32-bit elements in, by name: changed in place.
+"""Registers that a function keeps sums and matrices that are passed on in, by name: changed in place.
 
-A matrix is made of blocks as DPAS makes them, of one element of 16 rows in each lane for each of 8 columns.  What the
-compiler sees of a block on a device is one value, which inline assembly defines, changes and reads (`accumulators`).
-Where DPAS is emulated, a block is a variable in memory until LLVM's first passes.
+A matrix is made of blocks as DPAS makes them, of one element of 16 rows in each lane for each of 8 columns, or of its
+only one.  What the compiler sees of a block on a device is one value, which inline assembly defines, changes and reads
+(`accumulators`).  Where DPAS is emulated, a block is a variable in memory until LLVM's first passes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from llvmlite import ir
 from tl_dpnp.kernels.dpas.accumulators import Accumulators, Part, accumulators_for
 from tl_dpnp.kernels.dpas.block_messages import BlockMessages, inline_assembly
 from tl_dpnp.kernels.dpas.rows import DpasRow
-from tl_dpnp.kernels.llvm import I32, constant
+from tl_dpnp.kernels.llvm import I32, constant, lanes
 from tl_dpnp.kernels.targets import target_of
 
 __all__ = ["COLUMNS", "LANES", "SumRegisters", "messages_of", "registers_for"]
@@ -53,14 +53,14 @@ class SumRegisters(ABC):
         self.write(b, block, value)
 
     @abstractmethod
-    def clear(self, b: ir.IRBuilder, block: _Block, type_: ir.VectorType) -> None:
+    def clear(self, b: ir.IRBuilder, block: _Block, type_: ir.Type) -> None:
         """Set a block of a type to 0."""
 
     @abstractmethod
     def add(self, b: ir.IRBuilder, row: DpasRow, block: _Block, left: Part, right: Part) -> None:
         """Add the product of two fragments to a block that has a value."""
 
-    def define(self, b: ir.IRBuilder, block: _Block, type_: ir.VectorType) -> None:
+    def define(self, b: ir.IRBuilder, block: _Block, type_: ir.Type) -> None:
         """Have a block defined from here on, whatever its value is."""
         if (b.function, block) not in self.held:
             self.clear(b, block, type_)
@@ -71,16 +71,16 @@ class _InPlace(SumRegisters):
 
     def read(self, b: ir.IRBuilder, block: _Block) -> ir.Value:
         held = self.held[b.function, block]
-        return inline_assembly(b, held.type, _moves("$1({number},0)<1;1,0>"), "=rw,rw", [held])
+        return inline_assembly(b, held.type, _moves(held.type, "$1({number},0)<1;1,0>"), "=rw,rw", [held])
 
     def write(self, b: ir.IRBuilder, block: _Block, value: ir.Value) -> None:
         held = self.held.get((b.function, block))
         if held is None:
             # The lane is an input so that the block is not taken for the same in all lanes where the value is.
-            moves = _moves("$1({number},0)<1;1,0>")
+            moves = _moves(value.type, "$1({number},0)<1;1,0>")
             self.held[b.function, block] = inline_assembly(b, value.type, moves, "=rw,rw,rw", [value, self._lane(b)])
         else:
-            inline_assembly(b, ir.VoidType(), _moves("$1({number},0)<1;1,0>"), "rw,rw", [held, value])
+            inline_assembly(b, ir.VoidType(), _moves(value.type, "$1({number},0)<1;1,0>"), "rw,rw", [held, value])
 
     def adopt(self, b: ir.IRBuilder, block: _Block, value: ir.Value) -> None:
         if (b.function, block) in self.held:
@@ -88,8 +88,8 @@ class _InPlace(SumRegisters):
         else:
             self.held[b.function, block] = value
 
-    def clear(self, b: ir.IRBuilder, block: _Block, type_: ir.VectorType) -> None:
-        moves = _moves(f"0x0:{'f' if isinstance(type_.element, ir.FloatType) else 'd'}")
+    def clear(self, b: ir.IRBuilder, block: _Block, type_: ir.Type) -> None:
+        moves = _moves(type_, f"0x0:{'f' if isinstance(getattr(type_, 'element', type_), ir.FloatType) else 'd'}")
         lane = self._lane(b)
         held = self.held.get((b.function, block))
         if held is None:
@@ -109,9 +109,9 @@ class _InPlace(SumRegisters):
         return accumulators_for(row, messages_of(b, emulated=False))
 
 
-def _moves(source: str) -> list[str]:
-    """Return what sets the registers of a block to those of a source, by their number."""
-    return [f"mov (M1,{LANES}) $0({number},0)<1> {source.format(number=number)}" for number in range(COLUMNS)]
+def _moves(type_: ir.Type, source: str) -> list[str]:
+    """Return what sets the registers of a block of a type to those of a source, by their number."""
+    return [f"mov (M1,{LANES}) $0({number},0)<1> {source.format(number=number)}" for number in range(lanes(type_))]
 
 
 class _Emulated(SumRegisters):
@@ -127,7 +127,7 @@ class _Emulated(SumRegisters):
                 self.held[key] = b.alloca(value.type)
         b.store(value, self.held[key])
 
-    def clear(self, b: ir.IRBuilder, block: _Block, type_: ir.VectorType) -> None:
+    def clear(self, b: ir.IRBuilder, block: _Block, type_: ir.Type) -> None:
         self.write(b, block, constant(type_, 0))
 
     def add(self, b: ir.IRBuilder, row: DpasRow, block: _Block, left: Part, right: Part) -> None:

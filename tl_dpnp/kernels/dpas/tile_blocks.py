@@ -74,10 +74,13 @@ def loads_of_a(kernel: MicroKernel, along_k: bool) -> TileLoads:
     return TileLoads(tuple(found), True, kernel.depth, tuple(range(kernel.tile_rows)))
 
 
-def loads_of_b(kernel: MicroKernel, along_k: bool) -> TileLoads:
-    """Return the loads of B, whose elements follow one another `along_k`, or along its columns."""
+def loads_of_b(kernel: MicroKernel, along_k: bool, apart: Kind = "split") -> TileLoads:
+    """Return the loads of B, whose elements follow one another `along_k`, or along its columns.
+
+    In the latter case words are taken `apart` as that kind of a block says.
+    """
     if not along_k:
-        return _split_loads(kernel)
+        return _split_loads(kernel, apart)
     row = kernel.row
     row_bytes = row.k * row.source2.bits // 8
     bits = max(8, row.source2.bits)
@@ -93,14 +96,14 @@ def loads_of_b(kernel: MicroKernel, along_k: bool) -> TileLoads:
     return TileLoads(tuple(found), False, kernel.steps * width, tuple(range(kernel.tile_columns)))
 
 
-def _split_loads(kernel: MicroKernel) -> TileLoads:
+def _split_loads(kernel: MicroKernel, apart: Kind) -> TileLoads:
     """Return the loads of B whose elements follow one another along its columns."""
     row = kernel.row
     bits, size = row.source2.bits, row.repeat * row.k * row.source2.bits // 8
     most = max(1, RULES.transposed_words * 32 // bits // row.repeat)
     found, order = [], list[int]()
     for first, count in _parts(kernel.column_blocks, most):
-        block = Block("transposed" if bits == 32 else "split", bits, count * row.repeat, row.k)
+        block = Block("transposed" if bits == 32 else apart, bits, count * row.repeat, row.k)
         order += [first * row.repeat + line for line in block.lines]
         found += [TileLoad(block, first * row.repeat, step * row.k, {(first + i, step): i * size for i in range(count)})
                   for step in range(kernel.steps)]

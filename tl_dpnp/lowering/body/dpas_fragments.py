@@ -16,12 +16,14 @@ from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW
 from tl_dpnp.kernels.dpas.factor_loads import Fragments, load_block, load_factor, unbroadcast
 from tl_dpnp.kernels.dpas.gemm import uniform
 from tl_dpnp.kernels.dpas.matrix_blocks import (
+    block_columns,
     block_type,
     blocks_of,
     element_of,
     filled_block,
     first_factor,
     moved_block,
+    store_row,
     with_element,
 )
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
@@ -35,6 +37,7 @@ from tl_dpnp.kernels.llvm import (
     builtin,
     constant,
     index,
+    splat,
     storage_type,
     undefined,
 )
@@ -47,8 +50,16 @@ from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.regions import MatrixWriter, RegionWriter
 from tl_dpnp.lowering.body.tree import Constant, Expression
 from tl_dpnp.lowering.coalescing import holder_of, places_in
-from tl_dpnp.lowering.dpas_fragments import Factor, factors_in, limits_in, lines_along, product_row
+from tl_dpnp.lowering.dpas_fragments import (
+    Factor,
+    do_rows_follow,
+    factors_in,
+    limits_in,
+    lines_along,
+    product_row,
+)
 from tl_dpnp.lowering.fragment_choice import OUTSIDE, BlocksFit, regions_of
+from tl_dpnp.lowering.matrix_spreads import Spreads, held_type, spreads_in
 from tl_dpnp.lowering.rewrite import root_of
 from tl_dpnp.lowering.scalar_code import scalar_intrinsic
 from tl_dpnp.scalars import I1, INDEX, ScalarType
@@ -81,8 +92,8 @@ class _Access(NamedTuple):
 class DpasFragments(MatrixWriter[Place]):
     """Writes what sub-groups do with matrices.
 
-    Matrices with elements of 32 bits, which alone loops and branches pass on, are changed in place.  Factors and others
-    with elements of 16 bits are values, which emitters find by function and name.
+    Sums of products, and what loops and branches pass on, are changed in place.  Factors and other matrices are values,
+    which emitters find by function and name.
     """
 
     writer: RegionWriter
@@ -99,10 +110,15 @@ class DpasFragments(MatrixWriter[Place]):
         return self.writer.engine.emulated
 
     @cached_property
+    def spreads(self) -> Spreads:
+        """The products that spread columns."""
+        return spreads_in(self.writer.function)
+
+    @cached_property
     def places(self) -> dict[str, str]:
         """The registers of what is changed in place."""
         return {name: place for region in regions_of(self.writer.function)
-                for name, place in places_in(region.body).items()}
+                for name, place in places_in(region.body, self.spreads).items()}
 
     @cached_property
     def constants(self) -> dict[str, ops.Constant]:
@@ -114,7 +130,7 @@ class DpasFragments(MatrixWriter[Place]):
     def used(self) -> dict[str, Factor]:
         """What factors that are loaded are multiplied as."""
         return {name: use for region in regions_of(self.writer.function)
-                for name, uses in factors_in(region.body).items() for use in uses if use is not None}
+                for name, uses in factors_in(region.body, self.spreads).items() for use in uses if use is not None}
 
     def subgroup(self) -> Expression:
         layout = self.writer.mapping.layout
@@ -152,7 +168,7 @@ class DpasFragments(MatrixWriter[Place]):
 
         def emit(b: ir.IRBuilder, _: Sequence[ir.Value]) -> None:
             for number in blocks_of(holder.type):
-                self.sums.define(b, (holder.name, *number), block_type(holder.type.component))
+                self.sums.define(b, (holder.name, *number), block_type(holder.type))
                 if own != holder:
                     self.sums.write(b, (own.name, *number), self.sums.read(b, (holder.name, *number)))
 
@@ -163,7 +179,7 @@ class DpasFragments(MatrixWriter[Place]):
         known = self.constants.get(matrix.name) if isinstance(matrix, ops.Value) else None
         for number in blocks_of(place.type):
             if known is not None and known.value == 0:
-                self.sums.clear(b, (place.name, *number), block_type(place.type.component))
+                self.sums.clear(b, (place.name, *number), block_type(place.type))
             else:
                 self.sums.write(b, (place.name, *number), self._block(b, matrix, number))
 
@@ -172,9 +188,11 @@ class DpasFragments(MatrixWriter[Place]):
         assert isinstance(matrix, ops.Value)
         type = ops.matrix_type(matrix)
         if matrix.name in self.constants:
-            return filled_block(b, type.component, self.constants[matrix.name].value)
+            return filled_block(b, type, self.constants[matrix.name].value)
         if matrix.name in self.places:
             return self.sums.read(b, (self.places[matrix.name], *number))
+        if held_type(matrix, self.spreads) != type:
+            return splat(b, self.blocks[b.function, matrix.name, (number[0], 0)], COLUMNS)
         return self.blocks[b.function, matrix.name, number]
 
     # --- instructions ------------------------------------------------------------------------------------------------
@@ -185,8 +203,12 @@ class DpasFragments(MatrixWriter[Place]):
                 pass  # what uses it fills registers
             case ops.CooperativeMatrixStore() | ops.CooperativeMatrixLoad():
                 self._access(operation)
+            case ops.CooperativeMatrixMulAdd() if operation.result.name in self.spreads:
+                self._spread(operation)
             case ops.CooperativeMatrixMulAdd():
                 self._product(operation)
+            case ops.CooperativeMatrixReduction():
+                self._reduce(operation)
             case ops.CooperativeMatrixApply():
                 self._apply(operation)
             case _:
@@ -218,6 +240,47 @@ class DpasFragments(MatrixWriter[Place]):
         return {(i, step): first_factor(b, [self._block(b, matrix, (i, 2 * step + j)) for j in range(2)], self.emulated)
                 for i in range(type.rows // LANES) for step in range(type.columns // (2 * COLUMNS))}
 
+    def _spread(self, operation: ops.CooperativeMatrixMulAdd) -> None:
+        """Write a product of a column and a row of equal components: one of these and a sum for each register."""
+        spread, type = self.spreads[operation.result.name], held_type(operation.result, self.spreads)
+        component = type.component
+        product, total = (intrinsics.arithmetic(kind, component) for kind in ("mul", "add"))
+
+        def emit(b: ir.IRBuilder, _: Sequence[ir.Value]) -> None:
+            factor = element_of(b, component, filled_block(b, type, spread.factor), 0)
+            for number in blocks_of(type):
+                column = element_of(b, component, self._block(b, operation.A, (number[0], 0)), 0)
+                scaled = column if spread.factor == 1 else product.emit(b, [column, factor])
+                added = self._block(b, operation.C, number)
+                block = undefined(block_type(type))
+                for place in range(block_columns(type)):
+                    value = total.emit(b, [element_of(b, component, added, place), scaled])
+                    block = with_element(b, component, block, place, value)
+                self._define(b, operation.result, number, block)
+
+        self.evaluate(f"spread_{operation.result.name}", emit, operation)
+
+    def _reduce(self, operation: ops.CooperativeMatrixReduction) -> None:
+        """Write a reduction of rows, which lanes have: pairs of registers are combined, then pairs of those."""
+        source = ops.matrix_type(operation.A)
+        component = source.component
+        combination = intrinsics.arithmetic("add", component) if operation.combination == "add" else (
+            intrinsics.mathematics(operation.combination, component, 2))
+
+        def emit(b: ir.IRBuilder, _: Sequence[ir.Value]) -> None:
+            rows: dict[int, list[ir.Value]] = {}
+            for i, j in blocks_of(source):
+                block = self._block(b, operation.A, (i, j))
+                rows.setdefault(i, []).extend(
+                    element_of(b, component, block, column) for column in range(block_columns(source)))
+            for i, values in rows.items():
+                while len(values) > 1:
+                    values = [combination.emit(b, values[first : first + 2]) if first + 1 < len(values) else
+                              values[first] for first in range(0, len(values), 2)]
+                self._define(b, operation.result, (i, 0), values[0])
+
+        self.evaluate(f"reduce_{operation.result.name}", emit, operation)
+
     def _map(self, operation: ops.Operation) -> None:
         """Write what is done to each element by itself."""
         (result,) = operation.results
@@ -233,8 +296,8 @@ class DpasFragments(MatrixWriter[Place]):
         def emit(b: ir.IRBuilder, given: Sequence[ir.Value]) -> None:
             for number in blocks_of(type):
                 blocks = [(ops.matrix_type(source).component, self._block(b, source, number)) for source in sources]
-                block = undefined(block_type(type.component))
-                for column in range(COLUMNS):
+                block = undefined(block_type(type))
+                for column in range(block_columns(type)):
                     # A factor comes before the matrix.
                     values = [*given, *(element_of(b, component, held, column) for component, held in blocks)]
                     value = values[0] if single is None else single.emit(b, values)
@@ -255,7 +318,7 @@ class DpasFragments(MatrixWriter[Place]):
             self.evaluate("take", partial(self._take_blocks, held, operation, number))
             first = Intrinsic(f"row_{number[0]}", (), SCALAR_I32, partial(_row, number[0] * LANES))
             writer.values[row.name] = writer.define(call(first))
-            for place in range(COLUMNS):
+            for place in range(block_columns(type)):
                 writer.values[column.name] = Constant(number[1] * COLUMNS + place, SCALAR_I32)
                 for source, variable in enumerate(variables):
                     component = ops.scalar_type(variable)
@@ -275,7 +338,7 @@ class DpasFragments(MatrixWriter[Place]):
     ) -> None:
         """Have the blocks of all matrices, and behind them a new one, for what is computed of them."""
         held[:] = [*(self._block(b, matrix, number) for matrix in operation.matrices),
-                   undefined(block_type(ops.matrix_type(operation.result).component))]
+                   undefined(block_type(ops.matrix_type(operation.result)))]
 
     def _define_last(
         self, held: Sequence[ir.Value], result: ops.Value, number: tuple[int, int], b: ir.IRBuilder,
@@ -342,7 +405,7 @@ class DpasFragments(MatrixWriter[Place]):
             place = _small(b, column, may_be_large[0]), _small(b, row, may_be_large[1])
             access = _Access(_surface(b, memref, described), place)
             if isinstance(operation, ops.CooperativeMatrixStore):
-                self._store(b, operation, access)
+                (self._store if do_rows_follow(operation) else self._scatter)(b, operation, access)
             elif operation.result.name in self.used:
                 self._load_factor(b, operation, access)
             else:
@@ -354,22 +417,24 @@ class DpasFragments(MatrixWriter[Place]):
     def _load_factor(self, b: ir.IRBuilder, operation: ops.CooperativeMatrixLoad, access: _Access) -> None:
         use, type = self.used[operation.result.name], operation.type
         # Lines of the first factor are rows, of the second one columns.
-        row_follows = lines_along(operation) == (1 if operation.transpose else 0)
+        rows_follow = do_rows_follow(operation)
         if use.is_first:
             kernel = MicroKernel(use.row, type.rows // LANES, 1, type.columns // use.row.k)
-            loads = loads_of_a(kernel, along_k=not row_follows)
+            loads = loads_of_a(kernel, along_k=not rows_follow)
         else:
             kernel = MicroKernel(use.row, 1, type.columns // COLUMNS, type.rows // use.row.k)
-            loads = loads_of_b(kernel, along_k=row_follows)
+            loads = loads_of_b(kernel, rows_follow, "ordered")
         self.factors[b.function, operation.result.name] = load_factor(
             messages_of(b, self.emulated), use.row, loads, use.is_first, access.surface, access.place)
 
     def _load(self, b: ir.IRBuilder, operation: ops.CooperativeMatrixLoad, access: _Access) -> None:
         type, messages = operation.type, messages_of(b, self.emulated)
-        block = moved_block(type.component)
+        rows_follow = do_rows_follow(operation)
+        block = moved_block(type, rows_follow)
         for i, j in blocks_of(type):
-            loaded = load_block(
-                messages, access.surface, block, block_type(type.component), access.place, (i * LANES, j * COLUMNS))
+            row, column = i * LANES, j * COLUMNS
+            loaded = load_block(messages, access.surface, block, block_type(type), access.place,
+                                (row, column) if rows_follow else (column, row))
             if operation.result.name in self.places:
                 self.sums.adopt(b, (self.places[operation.result.name], i, j), loaded)
             else:
@@ -377,13 +442,24 @@ class DpasFragments(MatrixWriter[Place]):
 
     def _store(self, b: ir.IRBuilder, operation: ops.CooperativeMatrixStore, access: _Access) -> None:
         type, messages = operation.type, messages_of(b, self.emulated)
-        block = moved_block(type.component)
+        block = moved_block(type)
         first = messages.header(access.surface, block, *access.place)
         for i in range(type.rows // LANES):
             header = b.add(first, messages.step(COLUMN, i * LANES)) if i else first
-            for j in range(type.columns // COLUMNS):
+            for j in range(-(-type.columns // COLUMNS)):
                 messages.store(header, block, self._block(b, operation.A, (i, j)))
                 header = b.add(header, messages.step(ROW, COLUMNS))
+
+    def _scatter(self, b: ir.IRBuilder, operation: ops.CooperativeMatrixStore, access: _Access) -> None:
+        """Store a matrix whose columns follow one another: no message transposes what it stores."""
+        type, along = operation.type, lines_along(operation)
+        assert along is not None
+        column, row = access.place
+        lane = target_of(b).item_index(b, 0)
+        checks = operation.checked_modes[along], operation.checked_modes[1 - along]
+        for (i, j), block in [(number, self._block(b, operation.A, number)) for number in blocks_of(type)]:
+            place = b.add(column, index(j * COLUMNS)), b.add(row, b.add(lane, index(i * LANES)))
+            store_row(b, access.surface, block, place, checks)
 
 
 def _row(first: int, b: ir.IRBuilder, _: Sequence[ir.Value]) -> ir.Value:
