@@ -9,6 +9,7 @@ With --cuda the factors are bf16 and the sums f32, on an NVIDIA GPU with the arr
 """
 
 import argparse
+import math
 import timeit
 
 import numpy as np
@@ -18,6 +19,8 @@ import tl_dpnp
 BATCH, HEADS, LENGTH, DIMENSION = 2, 4, 500, 64
 #: The queries and the keys of a block.
 QUERIES, KEYS = 32, 32
+#: Devices have an instruction for powers of 2: exp(x / √d) = 2^(x log2(e) / √d).
+SCALE = DIMENSION ** -0.5 * math.log2(math.e)
 
 #: A column of numbers, one for each query, times a row of ones gives them to all components of a row, as broadcasting
 #: does in NumPy.  The product of a number and 1 is exact.
@@ -61,7 +64,7 @@ func @attention(%scale: f32, %q: $array, %k: $array, %v: $array, %o: memref<f32 
       %left = sub %length, %j : index
       %last = cast %left : i32
       %S = cooperative_matrix_apply (%row,%key,%x)=%scores -> $S {
-        %is_key = less_than %key, %last : bool            ; the weight of what is no key is exp(-inf) = 0
+        %is_key = less_than %key, %last : bool            ; the weight of what is no key is 2^-inf = 0
         %y = if %is_key -> (f32) { yield (%x) } else { yield (-inf) }
         yield (%y)
       }
@@ -70,9 +73,9 @@ func @attention(%scale: f32, %q: $array, %k: $array, %v: $array, %o: memref<f32 
       %minus = neg %m1 : $column
       %minus_a = cast %minus : $spread
       %shifted = cooperative_matrix_mul_add %minus_a, %to_keys, %S : $S
-      %weights = cooperative_matrix_apply (%row,%key,%x)=%shifted -> $S { %w = exp %x : f32 yield (%w) }
+      %weights = cooperative_matrix_apply (%row,%key,%x)=%shifted -> $S { %w = exp2 %x : f32 yield (%w) }
       %change = sub %m, %m1 : $column
-      %shrink = cooperative_matrix_apply (%row,%key,%x)=%change -> $column { %w = exp %x : f32 yield (%w) }
+      %shrink = cooperative_matrix_apply (%row,%key,%x)=%change -> $column { %w = exp2 %x : f32 yield (%w) }
       %l0 = mul %l, %shrink : $column
       %more = cooperative_matrix_reduce_add.row %weights : $column
       %l1 = add %l0, %more : $column
@@ -119,7 +122,7 @@ def on_cuda(q, k, v):
     passed = [tl_dpnp.rev(array) for array in (*arrays, result)]
 
     def call():
-        kernel(DIMENSION ** -0.5, *passed, group_size=groups)
+        kernel(SCALE, *passed, group_size=groups)
         torch.cuda.synchronize()
 
     return call, lambda: result.cpu().numpy()
@@ -133,7 +136,7 @@ def on_cpu(q, k, v):
     arrays = [dpnp.asarray(array) for array in (q, k, v)]
     result = dpnp.zeros(q.shape, dtype=dpnp.float32)
     passed = [tl_dpnp.rev(array) for array in (*arrays, result)]
-    return lambda: kernel(DIMENSION ** -0.5, *passed, group_size=groups), result.asnumpy
+    return lambda: kernel(SCALE, *passed, group_size=groups), result.asnumpy
 
 
 def main():

@@ -45,8 +45,10 @@ _PLAIN: dict[str, Numbers] = {
     "mov": lambda x: x, "add": _add, "add3": _add, "mul": np.multiply, "mad": _mad, "and": np.bitwise_and,
     "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert,
 }
+#: Functions of f32, which hardware computes with errors of a few units in the last place.
+_MATHEMATICS: dict[str, Numbers] = {"exp": np.exp2, "inv": np.reciprocal}
 _LOGIC = ("and", "or", "xor", "not", "shl", "shr", "asr", "bfn")
-ARITHMETIC = (*_PLAIN, "shl", "shr", "asr", "bfn", "cmp", "sel", "csel", "addc", "subb", "mach", "macl")
+ARITHMETIC = (*_PLAIN, "math", "shl", "shr", "asr", "bfn", "cmp", "sel", "csel", "addc", "subb", "mach", "macl")
 
 
 def arithmetic(instruction: Instruction, registers: Registers) -> Step:
@@ -84,6 +86,8 @@ def _computation(instruction: Instruction, size: int, sources: list[Source]) -> 
         return _boolean(instruction.modifier, sources)
     if name == "csel":
         return _conditional(instruction, sources)
+    if name == "math":
+        return _mathematics(instruction, sources)
     if name == "mov" and not (sources[0].negated or sources[0].absolute or sources[0].complemented):
         read = number
     else:
@@ -94,6 +98,14 @@ def _computation(instruction: Instruction, size: int, sources: list[Source]) -> 
     if is_float and all(each.type.name == "hf" for each in sources) and name != "mov":
         return lambda registers: function(*(read(each, registers).astype(np.float16) for each in sources))
     return lambda registers: function(*[read(each, registers) for each in sources])
+
+
+def _mathematics(instruction: Instruction, sources: list[Source]) -> Numbers:
+    """Return a function of f32 that the modifier of ``math`` names."""
+    if instruction.modifier not in _MATHEMATICS or [each.type.name for each in sources] != ["f"]:
+        raise MachineError("this function is not known")
+    function, (argument,) = _MATHEMATICS[instruction.modifier], sources
+    return lambda registers: function(floats(argument, registers).astype(np.float32))
 
 
 def _shift(name: str, size: int, sources: list[Source]) -> Numbers:

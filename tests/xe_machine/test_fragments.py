@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import math
+import runpy
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +20,7 @@ from tests.xe_machine.fragments import wrong_arrays
 from tests.xe_machine.launch import Binary, global_memory, run
 from tests.xe_machine.products import binary_of
 from tests.xe_machine.test_products import _changed, _places, _shifted, _spread
-from tests.xe_machine.types import bf16_of
+from tests.xe_machine.types import bf16_of, f32_of_bf16
 from tl_dpnp.runtime.offline import assembly
 from tl_dpnp.runtime.offline.assembly import inner_loop
 
@@ -135,6 +138,39 @@ cooperative_matrix_store.both_checked %v3, %zf32[0, %o]
 cooperative_matrix_store %v8, %zf16[32, %o]
 """.replace("$A", "coopmatrix<f16x16x16,matrix_a>").replace("$B", "coopmatrix<f16x16x8,matrix_b>").replace(
     "$C", "coopmatrix<f32x16x8,matrix_acc>")
+
+
+def attention(length: int, queries: int, keys: int, dimension: int) -> float:
+    """Return the largest error of the flash attention of the examples on the machine, of a head of so many vectors.
+
+    Work-groups are along one axis only: the machine does not know divisions of their numbers.
+    """
+    source = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "flash_attention.py"))["SOURCE"]
+    source = source.replace("%head = group_id.y", "%head = constant 1")
+    kernel = tl_dpnp.compile(source, cache=False, define={
+        "factor": "bf16", "queries": queries, "keys": keys, "dimension": dimension})
+    program = kernel.compile_offline("pvc")
+    assert "are in registers" in program.remarks[0]
+    random, heads, memory = np.random.default_rng(3), 2, global_memory()
+    factors = [bf16_of(random.standard_normal((heads, length, dimension), "f4")) for _ in range(3)]
+    result = np.full((heads, length, dimension), 7, "f4")
+    places = [memory.place(str(number), array) for number, array in enumerate((*factors, result))]
+    described = [number for place in places for number in (place, length, heads, length * dimension)]
+    blocks = -(-length // queries)
+    scale = math.log2(math.e) * dimension ** -0.5
+    run(binary_of(program), [scale, *described, blocks, 1, 0], memory, (1, blocks, 1), 3)
+    q, k, v = (f32_of_bf16(array).astype("f8") for array in factors)
+    weights = np.exp(q @ k.swapaxes(1, 2) * dimension ** -0.5)
+    expected = weights @ v / weights.sum(axis=2, keepdims=True)
+    found = memory.content(places[3], result.nbytes).view("f4").reshape(result.shape)
+    assert (found[0] == 7).all()
+    return float(np.abs(found[1] - expected[1]).max())
+
+
+@needs_tools
+@pytest.mark.parametrize("sizes", [(40, 16, 32, 32), (33, 32, 16, 32)])
+def test_flash_attention_is_right(sizes: tuple[int, int, int, int]) -> None:
+    assert attention(*sizes) < 1e-2
 
 
 @needs_tools

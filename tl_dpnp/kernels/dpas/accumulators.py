@@ -21,7 +21,7 @@ from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.llvm import I32, constant
 
-__all__ = ["Accumulators", "EmulatedFragment", "Fragment", "Part", "accumulators_for", "taken_apart"]
+__all__ = ["Accumulators", "EmulatedFragment", "Fragment", "Part", "accumulators_for", "aliases", "taken_apart"]
 
 #: Elements that an instruction moves at most; it has no mask, that of a sub-group of 16 lanes would leave some out.
 _MOST_MOVED = 32
@@ -82,6 +82,10 @@ class Accumulators(ABC):
         """Return a sum with the product of two fragments added."""
 
     @abstractmethod
+    def multiply(self, total: ir.Value | None, a: Part, b: Part) -> ir.Value:
+        """Return the product of two fragments: a sum that is set to it, or a new one."""
+
+    @abstractmethod
     def carried(self, totals: Sequence[ir.Value]) -> list[ir.Value]:
         """Return which values of sums a loop carries from an iteration to the next one."""
 
@@ -105,8 +109,8 @@ class _InPlace(Accumulators):
 
     def _round(self, loaded: ir.Value, block: Block) -> None:
         """Round a block of f32 to tf32, in place."""
-        (name,), lines = _aliases(self.builder, {0: block}, "f", 32)
-        (whole,), more = _aliases(self.builder, {0: block}, "ud", 32)
+        (name,), lines = aliases(self.builder, {0: block}, "f", 32)
+        (whole,), more = aliases(self.builder, {0: block}, "ud", 32)
         lines += more
         for number in range(0, block.registers, 2):
             together = 16 * min(2, block.registers - number)
@@ -124,15 +128,30 @@ class _InPlace(Accumulators):
         return fragment
 
     def add(self, total: ir.Value, a: Part, b: Part) -> ir.Value:
+        self._asm(ir.VoidType(), *self._dpas("$0.0", "rw,rw,rw", [total], a, b))
+        return total
+
+    def multiply(self, total: ir.Value | None, a: Part, b: Part) -> ir.Value:
+        if total is not None:
+            self._asm(ir.VoidType(), *self._dpas("%null.0", "rw,rw,rw", [total], a, b))
+            return total
+        # The lane is an input so that the sum is not taken for the same in all lanes.
+        lines, _, factors = self._dpas("%null.0", "", [], a, b)
+        lane = self.builder.trunc(self.messages.lane, I32)
+        return self._asm(operand_types(self.row)[3], lines, "=rw,rw,rw,rw", [*factors, lane])
+
+    def _dpas(
+        self, added: str, constraints: str, totals: Sequence[ir.Value], a: Part, b: Part
+    ) -> tuple[list[str], str, list[ir.Value]]:
+        """Return inline assembly that sets its first operand to what is added and the product of the next two."""
         assert isinstance(a, Fragment)
         assert isinstance(b, Fragment)
-        names, lines = _aliases(self.builder, {1: a.block, 2: b.block}, "d", 32)
+        names, lines = aliases(self.builder, {1: a.block, 2: b.block}, "d", 32)
         number, byte = divmod(b.offset, RULES.register_bytes)
         row = self.row
         dpas = f"dpas.{row.source1.text}.{row.source2.text}.8.{row.repeat} (M1,16)"
-        lines.append(f"{dpas} $0.0 $0.0 {names[0]}.{a.offset} {names[1]}({number},{byte // 4})")
-        self._asm(ir.VoidType(), lines, "rw,rw,rw", [total, a.loaded, b.loaded])
-        return total
+        lines.append(f"{dpas} $0.0 {added} {names[0]}.{a.offset} {names[1]}({number},{byte // 4})")
+        return lines, constraints, [*totals, a.loaded, b.loaded]
 
     def carried(self, totals: Sequence[ir.Value]) -> list[ir.Value]:
         return []
@@ -154,7 +173,7 @@ def taken_apart(builder: ir.IRBuilder, loaded: ir.Value, block: Block) -> ir.Val
     A move takes 32 elements, or a column that its neighbours in registers are no neighbours of in memory.
     """
     bits, together = block.bits, _MOST_MOVED if block.kind == "split" else block.height
-    names, lines = _aliases(builder, {0: block, 1: block}, "uw" if bits == 16 else "ub", bits)
+    names, lines = aliases(builder, {0: block, 1: block}, "uw" if bits == 16 else "ub", bits)
     per_register = RULES.register_bytes * 8 // bits
     for first in range(0, block.width * block.height, together):
         to, at = divmod(first, per_register)
@@ -165,7 +184,7 @@ def taken_apart(builder: ir.IRBuilder, loaded: ir.Value, block: Block) -> ir.Val
     return inline_assembly(builder, loaded.type, lines, "=rw,rw", [loaded])
 
 
-def _aliases(
+def aliases(
     builder: ir.IRBuilder, blocks: dict[int, Block], type_: str, bits: int
 ) -> tuple[list[str], list[str]]:
     """Return names of the operands of inline assembly as elements of a type, and what declares them."""
@@ -197,6 +216,9 @@ class _Emulated(Accumulators):
         assert isinstance(a, EmulatedFragment)
         assert isinstance(b, EmulatedFragment)
         return emulate(self.builder, self.row, b.value, a.value, total, b.known)
+
+    def multiply(self, total: ir.Value | None, a: Part, b: Part) -> ir.Value:
+        return self.add(self.zero(), a, b)
 
     def carried(self, totals: Sequence[ir.Value]) -> list[ir.Value]:
         return list(totals)

@@ -146,18 +146,11 @@ class Loader:
             return [tf32_from_f32(self.builder, self.builder.bitcast(value, I32))]
         result = []
         for number in range(self.kernel.terms):
-            bits = self.rounded(value)
+            bits = rounded_to_bf16(self.builder, value, self.emulated)
             result.append(bits)
             if number + 1 < self.kernel.terms:
                 value = self.builder.fsub(value, f32_from_bf16(self.builder, bits))
         return result
-
-    def rounded(self, value: ir.Value) -> ir.Value:
-        """Return an f32 as bf16, by the instruction of the devices that have DPAS."""
-        if self.emulated:
-            return bf16_from_f32(self.builder, value)
-        name = "_Z25intel_convert_f32_to_bf16f"
-        return builtin(self.builder, name, ir.IntType(16), [value], ("nounwind", "readnone"))
 
     def packed(self, parts: Sequence[ir.Value], bits: int) -> ir.Value:
         """Return elements side by side in 32 bits, the first one lowest."""
@@ -179,3 +172,11 @@ class Loader:
     def cast(self, pointer: ir.Value, type_: ir.Type) -> ir.Value:
         """Return the pointer as one to another type."""
         return self.builder.bitcast(pointer, type_.as_pointer(pointer.type.addrspace))
+
+
+def rounded_to_bf16(builder: ir.IRBuilder, value: ir.Value, emulated: bool) -> ir.Value:
+    """Return an f32 as bf16, by the instruction of the devices that have DPAS."""
+    if emulated:
+        return bf16_from_f32(builder, value)
+    name = "_Z25intel_convert_f32_to_bf16f"
+    return builtin(builder, name, ir.IntType(16), [value], ("nounwind", "readnone"))

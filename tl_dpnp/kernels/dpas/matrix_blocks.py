@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.dpas.accumulators import EmulatedFragment, Fragment, Part
-from tl_dpnp.kernels.dpas.block_messages import Surface
+from tl_dpnp.kernels.dpas.accumulators import EmulatedFragment, Fragment, Part, aliases
+from tl_dpnp.kernels.dpas.block_messages import Surface, inline_assembly
 from tl_dpnp.kernels.dpas.block_shapes import Block
-from tl_dpnp.kernels.dpas.fragments import Size
+from tl_dpnp.kernels.dpas.fragments import Size, rounded_to_bf16
 from tl_dpnp.kernels.dpas.sums import COLUMNS, LANES
 from tl_dpnp.kernels.elements import from_storage, to_storage
 from tl_dpnp.kernels.llvm import (
@@ -31,11 +31,11 @@ from tl_dpnp.kernels.llvm import (
     vector_of,
 )
 from tl_dpnp.language.types import CooperativeMatrixType
-from tl_dpnp.scalars import ScalarType
+from tl_dpnp.scalars import BF16, ScalarType
 
 __all__ = [
-    "block_columns", "block_type", "blocks_of", "element_of", "filled_block", "first_factor", "moved_block",
-    "store_row", "with_element",
+    "block_columns", "block_type", "blocks_of", "element_of", "filled_block", "first_factor", "first_factor_of_sums",
+    "moved_block", "store_row", "with_element",
 ]
 
 #: The registers of a first factor, whatever puts it into them.
@@ -75,9 +75,20 @@ def first_factor(b: ir.IRBuilder, blocks: Sequence[ir.Value], emulated: bool) ->
     packed = undefined(word)
     for number in range(COLUMNS):
         block, first = divmod(2 * number, COLUMNS)
-        low, high = (b.zext(get_lane(b, blocks[block], column), I32) for column in (first, first + 1))
-        packed = set_lane(b, packed, b.or_(low, b.shl(high, constant(I32, 16))), number)
+        pair = undefined(ir.VectorType(ir.IntType(16), 2))
+        for place in range(2):
+            pair = set_lane(b, pair, get_lane(b, blocks[block], first + place), place)
+        packed = set_lane(b, packed, b.bitcast(pair, I32), number)
     return EmulatedFragment(packed, {}) if emulated else Fragment(packed, _PACKED, 0)
+
+
+def first_factor_of_sums(b: ir.IRBuilder, blocks: Sequence[ir.Value], component: ScalarType) -> Part:
+    """Return the same of two blocks of f32, which are rounded on the way; not where messages are emulated."""
+    (name,), lines = aliases(b, {0: _PACKED}, {"bf16": "bf", "f16": "hf"}[component.name], component.bits)
+    for number in range(2 * COLUMNS):
+        (block, column), (word, part) = divmod(number, COLUMNS), divmod(number, 2)
+        lines.append(f"mov (M1,{LANES}) {name}({word},{part})<2> ${1 + block}({column},0)<1;1,0>")
+    return Fragment(inline_assembly(b, ir.VectorType(I32, COLUMNS), lines, "=rw,rw,rw", blocks), _PACKED, 0)
 
 
 def element_of(b: ir.IRBuilder, component: ScalarType, block: ir.Value, column: int) -> ir.Value:
@@ -86,9 +97,12 @@ def element_of(b: ir.IRBuilder, component: ScalarType, block: ir.Value, column: 
     return from_storage(b, component, b.bitcast(element, storage_type(component)))
 
 
-def with_element(b: ir.IRBuilder, component: ScalarType, block: ir.Value, column: int, value: ir.Value) -> ir.Value:
-    """Return a block with another value in a column."""
-    element = b.bitcast(to_storage(b, component, value), _element_type(component))
+def with_element(
+    b: ir.IRBuilder, component: ScalarType, block: ir.Value, column: int, value: ir.Value, emulated: bool
+) -> ir.Value:
+    """Return a block with another value in a column, which is rounded to bf16 here if that is the component."""
+    stored = rounded_to_bf16(b, value, emulated) if component == BF16 else to_storage(b, component, value)
+    element = b.bitcast(stored, _element_type(component))
     return set_lane(b, block, element, column) if lanes(block.type) > 1 else element
 
 

@@ -60,6 +60,10 @@ class SumRegisters(ABC):
     def add(self, b: ir.IRBuilder, row: DpasRow, block: _Block, left: Part, right: Part) -> None:
         """Add the product of two fragments to a block that has a value."""
 
+    @abstractmethod
+    def multiply(self, b: ir.IRBuilder, row: DpasRow, block: _Block, left: Part, right: Part) -> None:
+        """Set a block to the product of two fragments."""
+
     def define(self, b: ir.IRBuilder, block: _Block, type_: ir.Type) -> None:
         """Have a block defined from here on, whatever its value is."""
         if (b.function, block) not in self.held:
@@ -104,6 +108,12 @@ class _InPlace(SumRegisters):
     def add(self, b: ir.IRBuilder, row: DpasRow, block: _Block, left: Part, right: Part) -> None:
         self._accumulators(b, row).add(self.held[b.function, block], left, right)
 
+    def multiply(self, b: ir.IRBuilder, row: DpasRow, block: _Block, left: Part, right: Part) -> None:
+        accumulators, held = self._accumulators(b, row), self.held.get((b.function, block))
+        made = accumulators.multiply(held, left, right)
+        if held is None:
+            self.held[b.function, block] = made
+
     @staticmethod
     def _accumulators(b: ir.IRBuilder, row: DpasRow) -> Accumulators:
         return accumulators_for(row, messages_of(b, emulated=False))
@@ -133,6 +143,9 @@ class _Emulated(SumRegisters):
     def add(self, b: ir.IRBuilder, row: DpasRow, block: _Block, left: Part, right: Part) -> None:
         total = accumulators_for(row, messages_of(b, emulated=True)).add(self.read(b, block), left, right)
         b.store(total, self.held[b.function, block])
+
+    def multiply(self, b: ir.IRBuilder, row: DpasRow, block: _Block, left: Part, right: Part) -> None:
+        self.write(b, block, accumulators_for(row, messages_of(b, emulated=True)).multiply(None, left, right))
 
 
 def registers_for(emulated: bool) -> SumRegisters:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from llvmlite import ir
 
 from tl_dpnp.kernels import intrinsics
+from tl_dpnp.kernels.dpas.accumulators import Part
 from tl_dpnp.kernels.dpas.block_messages import Surface
 from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW
 from tl_dpnp.kernels.dpas.factor_loads import Fragments, load_block, load_factor, unbroadcast
@@ -22,6 +23,7 @@ from tl_dpnp.kernels.dpas.matrix_blocks import (
     element_of,
     filled_block,
     first_factor,
+    first_factor_of_sums,
     moved_block,
     store_row,
     with_element,
@@ -62,7 +64,7 @@ from tl_dpnp.lowering.fragment_choice import OUTSIDE, BlocksFit, regions_of
 from tl_dpnp.lowering.matrix_spreads import Spreads, held_type, spreads_in
 from tl_dpnp.lowering.rewrite import root_of
 from tl_dpnp.lowering.scalar_code import scalar_intrinsic
-from tl_dpnp.scalars import I1, INDEX, ScalarType
+from tl_dpnp.scalars import BF16, F16, F32, I1, INDEX, ScalarType
 from tl_dpnp.scalars import I32 as SCALAR_I32
 
 __all__ = ["DpasFragments"]
@@ -125,6 +127,13 @@ class DpasFragments(MatrixWriter[Place]):
         """The values of matrices that are filled with known ones."""
         return {each.result.name: each.value for each in self.writer.function.body.walk()
                 if isinstance(each, ops.CooperativeMatrixConstruct) and isinstance(each.value, ops.Constant)}
+
+    @cached_property
+    def rounded(self) -> dict[str, ops.Value]:
+        """What matrices of 16-bit floats are rounded from, if that is a value of f32 that does not change."""
+        return {operation.result.name: operation.operand for operation in self.writer.function.body.walk()
+                if isinstance(operation, ops.Cast) and _rounds(operation) and isinstance(operation.operand, ops.Value)
+                and operation.operand.name not in self.places}
 
     @cached_property
     def used(self) -> dict[str, Factor]:
@@ -220,14 +229,17 @@ class DpasFragments(MatrixWriter[Place]):
         place = Place(self.places[operation.result.name], ops.matrix_type(operation.result))
         is_kept = isinstance(operation.C, ops.Value) and self.places.get(operation.C.name) == place.name
         steps = ops.matrix_type(operation.A).columns // row.k
+        known = self.constants.get(operation.C.name)
+        begins = known is not None and known.value == 0
 
         def emit(b: ir.IRBuilder, _: Sequence[ir.Value]) -> None:
-            if not is_kept:
+            if not is_kept and not begins:
                 self._set(b, place, operation.C)
             left, right = (unbroadcast(self._factor(b, value)) for value in (operation.A, operation.B))
             for step in range(steps):
                 for i, j in blocks_of(place.type):
-                    self.sums.add(b, row, (place.name, i, j), left[i, step], right[j, step])
+                    compute = self.sums.multiply if begins and step == 0 else self.sums.add
+                    compute(b, row, (place.name, i, j), left[i, step], right[j, step])
 
         self.evaluate(f"mul_add_{operation.result.name}", emit, operation, comment=f"by {row}")
 
@@ -236,8 +248,15 @@ class DpasFragments(MatrixWriter[Place]):
         loaded = self.factors.get((b.function, matrix.name))
         if loaded is not None:
             return loaded
-        type = ops.matrix_type(matrix)
-        return {(i, step): first_factor(b, [self._block(b, matrix, (i, 2 * step + j)) for j in range(2)], self.emulated)
+        type, source = ops.matrix_type(matrix), self.rounded.get(matrix.name)
+
+        def packed(i: int, step: int) -> Part:
+            pair = [(i, 2 * step + j) for j in range(2)]
+            if source is None or self.emulated:
+                return first_factor(b, [self._block(b, matrix, number) for number in pair], self.emulated)
+            return first_factor_of_sums(b, [self._block(b, source, number) for number in pair], type.component)
+
+        return {(i, step): packed(i, step)
                 for i in range(type.rows // LANES) for step in range(type.columns // (2 * COLUMNS))}
 
     def _spread(self, operation: ops.CooperativeMatrixMulAdd) -> None:
@@ -255,7 +274,7 @@ class DpasFragments(MatrixWriter[Place]):
                 block = undefined(block_type(type))
                 for place in range(block_columns(type)):
                     value = total.emit(b, [element_of(b, component, added, place), scaled])
-                    block = with_element(b, component, block, place, value)
+                    block = with_element(b, component, block, place, value, self.emulated)
                 self._define(b, operation.result, number, block)
 
         self.evaluate(f"spread_{operation.result.name}", emit, operation)
@@ -290,7 +309,7 @@ class DpasFragments(MatrixWriter[Place]):
         single: Intrinsic | None = None
         if isinstance(operation, ops.CooperativeMatrixScale):
             single = intrinsics.arithmetic("mul", type.component)
-        elif isinstance(operation, ops.ScalarOperation):
+        elif isinstance(operation, ops.ScalarOperation) and not _rounds(operation):  # components are rounded anyway
             single = scalar_intrinsic(on_components(operation))
 
         def emit(b: ir.IRBuilder, given: Sequence[ir.Value]) -> None:
@@ -301,7 +320,7 @@ class DpasFragments(MatrixWriter[Place]):
                     # A factor comes before the matrix.
                     values = [*given, *(element_of(b, component, held, column) for component, held in blocks)]
                     value = values[0] if single is None else single.emit(b, values)
-                    block = with_element(b, type.component, block, column, value)
+                    block = with_element(b, type.component, block, column, value, self.emulated)
                 self._define(b, result, number, block)
 
         types = [ops.scalar_type(scalar) for scalar in scalars]
@@ -328,8 +347,8 @@ class DpasFragments(MatrixWriter[Place]):
                     writer.values[variable.name] = writer.define(call(Intrinsic(name, (), component, get)))
                 found = writer.fresh(type.component)
                 writer.region(operation.body, [found])
-                self.evaluate(f"set_{result.name}", partial(_set_element, held, place, type.component), None,
-                              (type.component,), (found,))
+                store = partial(_set_element, held, place, type.component, self.emulated)
+                self.evaluate(f"set_{result.name}", store, None, (type.component,), (found,))
             self.evaluate(f"set_{result.name}", partial(self._define_last, held, result, number))
 
     def _take_blocks(
@@ -462,6 +481,13 @@ class DpasFragments(MatrixWriter[Place]):
             store_row(b, access.surface, block, place, checks)
 
 
+def _rounds(operation: ops.Operation) -> bool:
+    """Return whether an operation makes f32 floats of 16 bits, each component by itself."""
+    if not isinstance(operation, ops.Cast) or not isinstance(operation.result.type, CooperativeMatrixType):
+        return False
+    return operation.result.type.component in (BF16, F16) and ops.matrix_type(operation.operand).component == F32
+
+
 def _row(first: int, b: ir.IRBuilder, _: Sequence[ir.Value]) -> ir.Value:
     """Return the row of a lane's elements."""
     return b.add(b.trunc(target_of(b).item_index(b, 0), I32), constant(I32, first))
@@ -475,10 +501,11 @@ def _component(
 
 
 def _set_element(
-    held: list[ir.Value], place: int, component: ScalarType, b: ir.IRBuilder, given: Sequence[ir.Value]
+    held: list[ir.Value], place: int, component: ScalarType, emulated: bool, b: ir.IRBuilder,
+    given: Sequence[ir.Value],
 ) -> None:
     """Set an element of the last block to a value."""
-    held[-1] = with_element(b, component, held[-1], place, given[0])
+    held[-1] = with_element(b, component, held[-1], place, given[0], emulated)
 
 
 def _described(memref: MemrefDescriptor, along: int) -> tuple[Expression, ...]:
