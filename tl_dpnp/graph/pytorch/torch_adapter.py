@@ -14,7 +14,8 @@ import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
 from torch._dynamo.backends.common import aot_autograd
 
-__all__ = ["allocator", "backend_of", "changes_arguments", "current_sizes", "is_random", "symbols_of"]
+__all__ = ["allocator", "backend_of", "changes_arguments", "current_sizes", "is_random", "sets_recording", "symbols_of",
+           "transforms"]
 
 _aten = torch.ops.aten
 
@@ -72,6 +73,14 @@ def is_random(target: Any) -> bool:
     return torch.Tag.nondeterministic_seeded in getattr(target, "tags", ())
 
 
+def sets_recording(target: Any) -> bool:
+    """Return whether an operation is what ``torch.no_grad`` and ``torch.enable_grad`` become in a graph."""
+    return target is torch._C._set_grad_enabled
+
+
+def transforms(target: Any) -> bool:
+    """Return whether an operation is part of a transformation of `torch.func` (``grad``, ``vmap``, ``jvp``, ...)."""
+    return "_functorch" in str(getattr(target, "__module__", ""))
 
 
 def symbols_of(fakes: Sequence[Any], arguments: Sequence[Any]) -> dict[Any, int]:

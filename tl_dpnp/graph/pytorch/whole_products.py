@@ -17,12 +17,11 @@ from torch import fx
 from tl_dpnp.graph.products import einsum_node, matmul_node
 from tl_dpnp.graph.pytorch.algebra import product_of
 from tl_dpnp.graph.pytorch.reading import TRANSLATIONS, Reading, working_dtype
+from tl_dpnp.graph.pytorch.torch_adapter import sets_recording, transforms
 
 __all__ = ["keep_products", "original"]
 
 _EINSUM, _MATMUL = "tl_dpnp.einsum.default", "tl_dpnp.matmul.default"
-#: What ``torch.no_grad`` and ``torch.enable_grad`` become in a graph.
-_SETS_RECORDING = torch._C._set_grad_enabled
 
 
 def _einsum(equation: str, operands: Sequence[Any]) -> Any:
@@ -49,10 +48,10 @@ def keep_products(module: fx.GraphModule, examples: Sequence[Any]) -> fx.GraphMo
     It is as it was where gradients are recorded, within `torch.func`'s transformations, which know nothing of our
     operations, and where PyTorch converts operands of products by itself.
     """
-    may_record = torch.is_grad_enabled() or any(node.target is _SETS_RECORDING for node in module.graph.nodes)
+    may_record = torch.is_grad_enabled() or any(sets_recording(node.target) for node in module.graph.nodes)
     records = may_record and any(isinstance(example, torch.Tensor) and example.requires_grad for example in examples)
     converts = torch.is_autocast_enabled() or any("autocast" in str(node.target) for node in module.graph.nodes)
-    if records or converts or any(map(_transforms, module.graph.nodes)):
+    if records or converts or any(transforms(node.target) for node in module.graph.nodes):
         return module
     _library()
     changed = False
@@ -66,11 +65,6 @@ def keep_products(module: fx.GraphModule, examples: Sequence[Any]) -> fx.GraphMo
     if changed:
         module.recompile()
     return module
-
-
-def _transforms(node: fx.Node) -> bool:
-    """Return whether an operation is part of a transformation of `torch.func` (``grad``, ``vmap``, ``jvp``, ...)."""
-    return "_functorch" in str(getattr(node.target, "__module__", ""))
 
 
 def _replacement(node: fx.Node) -> tuple[Any, tuple[Any, ...]] | None:
