@@ -25,17 +25,11 @@ _BLOCKS = [
 ]
 #: The same where single elements are loaded.
 _ELEMENTS = [(1, 1, 1, 128), (1, 2, 1, 128), (2, 1, 1, 128), (2, 2, 1, 128), (2, 2, 1, 256)]
-#: The same where loads take several elements.
-_SEVERAL = [
-    (2, 1, 1, 128), (2, 2, 4, 256), (4, 2, 1, 256), (4, 2, 2, 256), (4, 2, 4, 256), (4, 2, 4, 128), (4, 3, 4, 256),
-    (4, 4, 4, 256),
-]
 #: The same where operands are packed in local memory.
-_STAGED = [(2, 2, 1, 128), (2, 2, 2, 256), (2, 4, 2, 256), (4, 3, 1, 256), (4, 4, 1, 256), (4, 4, 2, 256)]
+_STAGED = [(2, 2, 4, 128), (2, 2, 4, 256), (2, 4, 4, 256), (4, 3, 4, 256), (4, 4, 1, 256), (4, 4, 4, 256)]
 
 #: How operands are loaded, by what a remark says of it.
-_LOADS = {"elements": "single elements", "several": "several elements", "blocks": "loads of blocks",
-          "staged": "local memory"}
+_LOADS = {"elements": "single elements", "blocks": "loads of blocks", "staged": "local memory"}
 #: Operands of products by default: types, transposes, precision.
 _DEFAULTS = [
     (element, transposes, precision)
@@ -118,8 +112,8 @@ def _print_fixed() -> None:
 
 
 def _tiles() -> Iterator[str]:
-    for device, lanes, tiles in (("pvc", 16, _BLOCKS), ("dg2", 8, _SEVERAL)):
-        yield from (_given(device, lanes, tile) for tile in tiles)
+    yield from (_given("pvc", 16, tile) for tile in _BLOCKS)
+    for device, lanes in (("pvc", 16), ("dg2", 8)):
         yield from (_given(device, lanes, tile, "nt") for tile in _ELEMENTS)
         for transposes in ("nn", "nt"):
             yield from (_given(device, lanes, tile, transposes, staged=True) for tile in _STAGED)

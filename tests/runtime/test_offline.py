@@ -268,10 +268,10 @@ def test_loads_of_several_elements_on_xe_hpg():
 @pytest.mark.parametrize(
     ("device", "a", "transposes", "precision", "gap", "busy"),
     [
-        ("dg2", "bf16", "nn", None, 0, 0.6), ("dg2", "i8", "nt", None, 0, 0.45), ("dg2", "f32", "nn", "high", 0, 0.5),
+        ("dg2", "bf16", "nn", None, 0, 0.85), ("dg2", "i8", "nt", None, 0, 0.8), ("dg2", "f32", "nn", "high", 0, 0.85),
         # Messages of blocks need columns that are multiples of 8 bytes apart.
-        ("pvc", "bf16", "nt", None, 2, 0.5), ("pvc", "u8", "nt", None, 4, 0.45), ("pvc", "f32", "tn", "high", 0, 0.45),
-        ("pvc", "f32", "nn", "default", 1, 0.6),
+        ("pvc", "bf16", "nt", None, 2, 0.8), ("pvc", "u8", "nt", None, 4, 0.8), ("pvc", "f32", "tn", "high", 0, 0.8),
+        ("pvc", "f32", "nn", "default", 1, 0.8),
     ],
 )
 def test_operands_that_are_slow_to_load_are_packed_in_local_memory(device, a, transposes, precision, gap, busy):
@@ -287,12 +287,12 @@ def test_operands_that_are_slow_to_load_are_packed_in_local_memory(device, a, tr
 @needs_tools
 def test_a_tile_that_takes_scratch_memory_is_made_smaller(monkeypatch):
     """A default that is too large for the registers; one that is given stays as it is."""
-    monkeypatch.setitem(DPAS, 16, replace(DPAS[16], packed_f32=((4, 4, 1),), registers=1000))
+    monkeypatch.setitem(DPAS, 16, replace(DPAS[16], packed_f32=((4, 4),), registers=1000))
     text = gemm("f32", "f32", 256, 192, 512)
     kernel = tl_dpnp.compile(text, precision="high", cache=False)
     program = kernel.compile_offline("pvc")
-    assert "_tile_4x4x1_from_f32_by_3_staged" in kernel.lower("pvc").schedule
-    assert "_tile_2x2x1_from_f32_by_3_staged" in program.schedule
+    assert "_tile_4x4x3_from_f32_by_3_staged" in kernel.lower("pvc").schedule
+    assert "_tile_2x2x3_from_f32_by_3_staged" in program.schedule
     assert program.resources.scratch == 0
     assert "tiles were halved 2 times: larger ones took" in kernel.diagnostics(device="pvc")
     name = "dpas_f32_bf16_bf16_8x16x16_tile_4x4x1_from_f32_by_3_staged"

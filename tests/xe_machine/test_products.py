@@ -29,6 +29,8 @@ OPEN = Product("dynamic", "f16", 60, 62, 50, 13, "tn", alpha=2, beta=1, padding=
 SPLIT = Product("static", "bf16", 40, 40, 72, 16, "nt", alpha=2, beta=-1)
 BYTES = Product("dynamic", "i8", 72, 72, 40, 17, "nt", alpha=-1, padding=(0, 8, 0))
 ROUNDED = Product("static", "tf32", 40, 20, 72, 18, beta=1)
+#: Packed in local memory: columns that are odd, and a rest of k.
+PACKED = Product("static", "bf16", 75, 41, 73, 21, alpha=2, beta=-1)
 
 
 @functools.cache
@@ -66,7 +68,7 @@ def _verdict(product: Product, binary: Binary, kernel: Any) -> str:
 
 @needs_tools
 @pytest.mark.parametrize("product", [
-    BLOCKS, PARTS, OPEN, CHAIN, SPLIT, BYTES, ROUNDED, replace(ROUNDED, transposes="nt", ordinary=True),
+    BLOCKS, PARTS, OPEN, CHAIN, SPLIT, BYTES, ROUNDED, PACKED, replace(ROUNDED, transposes="nt", ordinary=True),
     Product("dynamic", "tf32", 37, 20, 33, 19, "tt", padding=(1, 4, 0)), Product("static", "f16", 36, 36, 50, 20, "nt"),
     Product("batch", "i8", 8, 34, 7, 5, "tn", alpha=-1, groups=3),
     Product("group", "u8", 33, 16, 40, 6, "nn", alpha=-1, beta=2, groups=2, padding=(3, 0, 5), offsets=(0, 1, 2)),
@@ -129,7 +131,7 @@ def _spread(places: list[int], count: int = 3) -> list[int]:
 
 @needs_tools
 @pytest.mark.parametrize(
-    "product", [BLOCKS, OPEN, SPLIT, ROUNDED], ids=["blocks", "any-sizes", "split", "rounded"])
+    "product", [BLOCKS, OPEN, SPLIT, ROUNDED, PACKED], ids=["blocks", "any-sizes", "split", "rounded", "packed"])
 def test_a_dpas_that_is_missing_or_takes_another_fragment_is_seen(product: Product) -> None:
     kernel, binary = _right(product)
     places = _spread(_places(binary, r"^dpas"))
@@ -141,7 +143,7 @@ def test_a_dpas_that_is_missing_or_takes_another_fragment_is_seen(product: Produ
 
 
 @needs_tools
-@pytest.mark.parametrize("product", [BLOCKS, PARTS], ids=["blocks", "parts"])
+@pytest.mark.parametrize("product", [BLOCKS, PARTS, PACKED], ids=["blocks", "parts", "packed"])
 def test_a_message_that_is_missing_is_seen(product: Product) -> None:
     """A load leaves registers without a value, or with an old one; a store leaves the result as it was."""
     kernel, binary = _right(product)
@@ -187,13 +189,29 @@ def test_a_rounding_that_is_missing_is_seen(transposes: str, monkeypatch: pytest
 
 
 @needs_tools
-def test_barriers_that_are_missing_are_seen() -> None:
-    """Between the two products of a chain."""
-    kernel, binary = _right(CHAIN)
+def test_a_read_of_local_memory_that_is_missing_or_elsewhere_is_seen() -> None:
+    """Reads of runs of 64 bits are those of fragments; each gets the address of another one."""
+    kernel, binary = _right(PACKED)
+    pattern = r"send\.slm\s+\(1\|M0\)\s+r\d+\s+(r\d+)\s+null:0\s+0x0\s+0x02\w\w[A-F]7"
+    places = _places(binary, pattern)
+    assert len(places) >= 3
+    addresses = re.findall(pattern, binary.assembly)
+    for number, place in enumerate(places):
+        other = addresses[number - 1]
+        for change in (lambda _: "nop", lambda text, other=other: re.sub(r"\br\d+(\s+null:0)", rf"{other}\1", text)):
+            assert _verdict(PACKED, _changed(binary, place, change), kernel), f"{place:04X}"
+
+
+@needs_tools
+@pytest.mark.parametrize("product", [CHAIN, PACKED], ids=["chain", "packed"])
+def test_barriers_that_are_missing_are_seen(product: Product) -> None:
+    """Between the two products of a chain, and between packing and products."""
+    kernel, binary = _right(product)
     places = [*_places(binary, r"sync\.bar"), *_places(binary, r"send\.gtwy .*0x02000004")]
     assert len(places) >= 2
     mutant = functools.reduce(lambda mutant, place: _changed(mutant, place, lambda _: "nop"), places, binary)
-    assert "without a barrier between" in _verdict(CHAIN, mutant, kernel)
+    # A sub-group that waits for nobody reads what others did not pack.
+    assert re.search("without a barrier between|no value", _verdict(product, mutant, kernel))
 
 
 @needs_tools

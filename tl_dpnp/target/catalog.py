@@ -49,11 +49,11 @@ _INTEL_CLIENTS = frozenset({102, 125, 126, 140, 141, 167})
 #: of what Intel's compiler makes of drawn products (``python -m tools.xmx_quality``).  No device was there to measure.
 DPAS = {
     8: DpasNumbers(
-        packed=((4, 4, 1), (4, 2, 2), (2, 4, 2), (4, 2, 1), (2, 2, 1), (2, 1, 1), (1, 1, 1)),
-        packed_f32=((4, 3, 1), (4, 2, 1), (2, 2, 1), (2, 1, 1), (1, 1, 1)), registers=206),
+        packed=((4, 4), (4, 2), (2, 2), (2, 1), (1, 1)),
+        packed_f32=((2, 2), (2, 1), (1, 1)), registers=206, panel_bytes=2048),
     16: DpasNumbers(
-        packed=((4, 4, 2), (4, 4, 1), (2, 4, 2), (2, 4, 1), (2, 2, 2), (2, 2, 1), (2, 1, 1), (1, 1, 1)),
-        packed_f32=((4, 4, 2), (4, 4, 1), (2, 3, 1), (2, 2, 1), (2, 1, 1), (1, 1, 1)), registers=212),
+        packed=((4, 4), (2, 4), (2, 2), (2, 1), (1, 1)),
+        packed_f32=((4, 4), (2, 3), (2, 2), (2, 1), (1, 1)), registers=212, panel_bytes=4096),
 }
 #: Measured on a processor of the generation Sapphire Rapids with operands in its second-level cache
 #: (``python -m asv_bench.must_show tiles``).

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 __all__ = ["AmxNumbers", "DpasNumbers"]
 
-#: Blocks of a tile along the lanes and along the repeat count, and steps of k.
-Blocks = tuple[int, int, int]
+#: Blocks of a tile along the lanes and along the repeat count.
+Blocks = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -37,20 +37,20 @@ class DpasNumbers:
     """Numbers that the code of compiled kernels chose for products on DPAS.
 
     A default tile has at most so many blocks along the lanes and along the repeat count: `elements_read` where elements
-    are read one by one, and `words_read` where loads take several; an iteration takes the first of `steps` that divides
-    k there.  `by_blocks` are for operands that messages load.
+    are read one by one.  `by_blocks` are for operands that messages load.
 
     Products whose operands are packed in local memory have the first of the tiles `packed` that fits, `packed_f32`
-    where operands are f32 that are rounded; their values may take `registers`: beyond, the compiler begins to use
-    scratch memory.
+    where operands are f32 that are split in three; their values may take `registers`: beyond, the compiler begins to
+    use scratch memory.  What is packed at a time takes `panel_bytes` for each sub-group, so that as many work-groups
+    run together as their registers allow, or is of `panel_steps` along k if that is more.
     """
 
     packed: tuple[Blocks, ...]
     packed_f32: tuple[Blocks, ...]
     registers: int
+    panel_bytes: int
+    panel_steps: int = 4
     elements_read: tuple[int, int] = (2, 1)
-    words_read: tuple[int, int] = (4, 2)
-    steps: tuple[int, ...] = (4, 2)
     by_blocks: BlockNumbers = BlockNumbers(
         registers=240, few_registers=112, iteration=5, message=4, header=20, block=40, tile=100, row=0.5, long=64)
 

@@ -29,10 +29,10 @@ _MOST_MOVED = 32
 
 @dataclass(frozen=True)
 class Fragment:
-    """A part of a block that was loaded: what `Accumulators.load` returned, and an offset in bytes."""
+    """A part of what a message loaded: the value, the bytes of all of it, and an offset in bytes."""
 
     loaded: ir.Value
-    block: Block
+    size: int
     offset: int
 
 
@@ -74,8 +74,8 @@ class Accumulators(ABC):
         """Return a new sum."""
 
     @abstractmethod
-    def part(self, fragment: Fragment, of_a: bool) -> Part:
-        """Return a fragment of A, or of B, as DPAS takes it."""
+    def part(self, loaded: ir.Value, block: Block, offset: int, of_a: bool) -> Part:
+        """Return a fragment of A, or of B, that lies so many bytes behind the start of what `load` returned."""
 
     @abstractmethod
     def add(self, total: ir.Value, a: Part, b: Part) -> ir.Value:
@@ -109,8 +109,8 @@ class _InPlace(Accumulators):
 
     def _round(self, loaded: ir.Value, block: Block) -> None:
         """Round a block of f32 to tf32, in place."""
-        (name,), lines = aliases(self.builder, {0: block}, "f", 32)
-        (whole,), more = aliases(self.builder, {0: block}, "ud", 32)
+        (name,), lines = aliases(self.builder, {0: block.size}, "f", 32)
+        (whole,), more = aliases(self.builder, {0: block.size}, "ud", 32)
         lines += more
         for number in range(0, block.registers, 2):
             together = 16 * min(2, block.registers - number)
@@ -120,12 +120,13 @@ class _InPlace(Accumulators):
     def zero(self) -> ir.Value:
         letter = "f" if self.row.source1.is_float else "d"
         # The lane is an input so that the sum is not taken for the same in all lanes.
-        lines = [f"mov (M1,16) $0({number},0)<1> 0x0:{letter}" for number in range(self.row.repeat)]
+        lines = [f"mov (M1,{self.row.execution_size}) $0({number},0)<1> 0x0:{letter}"
+                 for number in range(self.row.repeat)]
         lane = self.builder.trunc(self.messages.lane, I32)
         return self._asm(operand_types(self.row)[3], lines, "=rw,rw", [lane])
 
-    def part(self, fragment: Fragment, of_a: bool) -> Part:
-        return fragment
+    def part(self, loaded: ir.Value, block: Block, offset: int, of_a: bool) -> Part:
+        return Fragment(loaded, block.size, offset)
 
     def add(self, total: ir.Value, a: Part, b: Part) -> ir.Value:
         self._asm(ir.VoidType(), *self._dpas("$0.0", "rw,rw,rw", [total], a, b))
@@ -146,10 +147,10 @@ class _InPlace(Accumulators):
         """Return inline assembly that sets its first operand to what is added and the product of the next two."""
         assert isinstance(a, Fragment)
         assert isinstance(b, Fragment)
-        names, lines = aliases(self.builder, {1: a.block, 2: b.block}, "d", 32)
-        number, byte = divmod(b.offset, RULES.register_bytes)
+        names, lines = aliases(self.builder, {1: a.size, 2: b.size}, "d", 32)
         row = self.row
-        dpas = f"dpas.{row.source1.text}.{row.source2.text}.8.{row.repeat} (M1,16)"
+        number, byte = divmod(b.offset, 4 * row.execution_size)
+        dpas = f"dpas.{row.source1.text}.{row.source2.text}.8.{row.repeat} (M1,{row.execution_size})"
         lines.append(f"{dpas} $0.0 {added} {names[0]}.{a.offset} {names[1]}({number},{byte // 4})")
         return lines, constraints, [*totals, a.loaded, b.loaded]
 
@@ -157,7 +158,8 @@ class _InPlace(Accumulators):
         return []
 
     def value(self, total: ir.Value) -> ir.Value:
-        lines = [f"mov (M1,16) $0({number},0)<1> $1({number},0)<1;1,0>" for number in range(self.row.repeat)]
+        lines = [f"mov (M1,{self.row.execution_size}) $0({number},0)<1> $1({number},0)<1;1,0>"
+                 for number in range(self.row.repeat)]
         return self._asm(total.type, lines, "=rw,rw", [total])
 
     def plain(self, header: ir.Value, block: Block, type_: ir.Type) -> ir.Value:
@@ -173,7 +175,7 @@ def taken_apart(builder: ir.IRBuilder, loaded: ir.Value, block: Block) -> ir.Val
     A move takes 32 elements, or a column that its neighbours in registers are no neighbours of in memory.
     """
     bits, together = block.bits, _MOST_MOVED if block.kind == "split" else block.height
-    names, lines = aliases(builder, {0: block, 1: block}, "uw" if bits == 16 else "ub", bits)
+    names, lines = aliases(builder, {0: block.size, 1: block.size}, "uw" if bits == 16 else "ub", bits)
     per_register = RULES.register_bytes * 8 // bits
     for first in range(0, block.width * block.height, together):
         to, at = divmod(first, per_register)
@@ -185,14 +187,14 @@ def taken_apart(builder: ir.IRBuilder, loaded: ir.Value, block: Block) -> ir.Val
 
 
 def aliases(
-    builder: ir.IRBuilder, blocks: dict[int, Block], type_: str, bits: int
+    builder: ir.IRBuilder, sizes: dict[int, int], type_: str, bits: int
 ) -> tuple[list[str], list[str]]:
-    """Return names of the operands of inline assembly as elements of a type, and what declares them."""
+    """Return names of operands of inline assembly as elements of a type, and what declares them; sizes in bytes."""
     names, lines = [], []
-    for place, block in blocks.items():
+    for place, size in sizes.items():
         # Names of a kernel's declarations have to differ.
         name = str(builder.module.scope.register("fragment", deduplicate=True)).replace(".", "_")
-        count = block.registers * RULES.register_bytes * 8 // bits
+        count = size * 8 // bits
         lines.append(f".decl {name} v_type=G type={type_} num_elts={count} align=wordx32 alias=<${place},0>")
         names.append(name)
     return names, lines
@@ -207,9 +209,9 @@ class _Emulated(Accumulators):
     def zero(self) -> ir.Value:
         return constant(operand_types(self.row)[3], 0 if self.row.destination == "i32" else 0.0)
 
-    def part(self, fragment: Fragment, of_a: bool) -> Part:
+    def part(self, loaded: ir.Value, block: Block, offset: int, of_a: bool) -> Part:
         type_ = operand_types(self.row)[1 if of_a else 0]
-        value = self.messages.fragment(fragment.loaded, fragment.block, fragment.offset, type_, self.rounds)
+        value = self.messages.fragment(loaded, block, offset, type_, self.rounds)
         return EmulatedFragment(value, {})
 
     def add(self, total: ir.Value, a: Part, b: Part) -> ir.Value:

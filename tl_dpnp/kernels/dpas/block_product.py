@@ -6,10 +6,11 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.dpas.accumulators import Accumulators, Fragment, Part, accumulators_for
+from tl_dpnp.kernels.dpas.accumulators import Accumulators, Part, accumulators_for
 from tl_dpnp.kernels.dpas.block_messages import BlockMessages, Surface
 from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, RULES, Block
 from tl_dpnp.kernels.dpas.fragments import Matrix, Size, size_value
@@ -43,6 +44,14 @@ class Shared:
 
     number: ir.Value
     count: int
+
+
+class _Loaded(NamedTuple):
+    """A fragment in a block that was loaded: an offset in bytes."""
+
+    value: ir.Value
+    block: Block
+    offset: int
 
 
 def result_surface(result: Result | None, m: Size, n: Size) -> Surface | None:
@@ -111,7 +120,7 @@ class BlockProduct:
                 self.messages.prefetch(header, block)
             following = [builder.add(header, step) for header, step in zip(now, steps, strict=True)]
             count = len(operands[0][0].loads)
-            a, b = ({place: Fragment(value, load.block, offset) for value, load in zip(values, parts, strict=True)
+            a, b = ({place: _Loaded(value, load.block, offset) for value, load in zip(values, parts, strict=True)
                      for place, offset in load.fragments.items()}
                     for values, parts in ((loaded[:count], loads[:count]), (loaded[count:], loads[count:])))
             return [*following, *accumulators.carried(self.multiplied(totals, a, b))]
@@ -124,15 +133,15 @@ class BlockProduct:
         return results[len(headers) :] or zeros
 
     def multiplied(
-        self, totals: Sequence[ir.Value], a: dict[tuple[int, int], Fragment], b: dict[tuple[int, int], Fragment]
+        self, totals: Sequence[ir.Value], a: dict[tuple[int, int], _Loaded], b: dict[tuple[int, int], _Loaded]
     ) -> list[ir.Value]:
         """Return the sums with the products of an iteration added."""
         kernel, accumulators = self.kernel, self.accumulators
         for step in range(kernel.steps):
-            left: list[Part] = [accumulators.part(a[i, step], True) for i in range(kernel.lane_blocks)]
+            left: list[Part] = [accumulators.part(*a[i, step], True) for i in range(kernel.lane_blocks)]
             result: list[ir.Value] = []
             for j in range(kernel.column_blocks):
-                right = accumulators.part(b[j, step], False)
+                right = accumulators.part(*b[j, step], False)
                 result += [accumulators.add(totals[len(result) + i], part, right) for i, part in enumerate(left)]
             totals = result
         return list(totals)

@@ -96,6 +96,11 @@ class Block:
         return self.count * self.array_bytes // RULES.register_bytes
 
     @property
+    def size(self) -> int:
+        """Bytes of these registers."""
+        return self.registers * RULES.register_bytes
+
+    @property
     def descriptor(self) -> int:
         """The descriptor of a message for such a block, without its kind and the length of what is loaded."""
         kinds = {"plain": 0, "packed": _PACKED}

@@ -34,7 +34,7 @@ def load_factor(
         for fragment, offset in load.fragments.items():
             # What is emulated is loaded here, too: memory may have changed where it is multiplied.
             found[fragment] = EmulatedFragment(messages.fragment(header, load.block, offset, type_), {}) if (
-                loaded is None) else Fragment(loaded, load.block, offset)
+                loaded is None) else Fragment(loaded, load.block.size, offset)
     return found
 
 

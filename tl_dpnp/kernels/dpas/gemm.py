@@ -6,21 +6,24 @@ import functools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import TypeVar
 
 from llvmlite import ir
 
+from tl_dpnp.kernels.dpas.accumulators import accumulators_for
 from tl_dpnp.kernels.dpas.block_messages import BlockMessages, Surface
 from tl_dpnp.kernels.dpas.block_product import BlockProduct, Result, Shared, result_surface
 from tl_dpnp.kernels.dpas.emit import multiply_add
 from tl_dpnp.kernels.dpas.fragments import Loader, Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.functions import operand_types
+from tl_dpnp.kernels.dpas.local_product import LocalProduct
+from tl_dpnp.kernels.dpas.local_reads import LocalReads
 from tl_dpnp.kernels.dpas.local_tiles import LocalTile
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
-from tl_dpnp.kernels.dpas.operands import refused_operand, takes_wide_loads
+from tl_dpnp.kernels.dpas.operands import refused_operand
 from tl_dpnp.kernels.dpas.packed_loads import PackedLoader
-from tl_dpnp.kernels.dpas.pieces import needed_for_words, piece_words
+from tl_dpnp.kernels.dpas.pieces import WORD_BITS, needed_for_words, piece_words
 from tl_dpnp.kernels.dpas.tile_blocks import operand_surface
-from tl_dpnp.kernels.dpas.wide_loads import WideLoader, is_aligned
 from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, counted_loop, index
 from tl_dpnp.scalars import F32
 
@@ -28,6 +31,7 @@ __all__ = ["Product", "SubGroup", "emit_product", "uniform"]
 
 #: Called with a row of C for each lane, a column, and the sum for that element.
 Finish = Callable[[ir.Value, ir.Value, ir.Value], None]
+_Sum = TypeVar("_Sum")
 
 
 @dataclass(frozen=True)
@@ -179,20 +183,12 @@ class _Emitter:
     scratch: ir.Value | None = None
 
     def tile(self, first_row: ir.Value, first_column: ir.Value) -> None:
-        """Emit one tile, in two ways where the addresses decide at run time which one is possible."""
-        product, kernel = self.product, self.kernel
-        if not takes_wide_loads(kernel, product.a.strides, product.b.strides, product.m):
-            if kernel.is_large:
-                self.in_parts(first_row, first_column)
-            else:
-                self.by_elements(first_row, first_column, kernel.lane_blocks, kernel.column_blocks)
-            return
-        aligned = is_aligned(self.builder, product.a.pointer, product.b.pointer)
-        with self.builder.if_else(aligned) as (several, elements):
-            with several:
-                self.by_elements(first_row, first_column, kernel.lane_blocks, kernel.column_blocks, wide=True)
-            with elements:
-                self.in_parts(first_row, first_column)
+        """Emit one tile."""
+        kernel = self.kernel
+        if kernel.is_large:
+            self.in_parts(first_row, first_column)
+        else:
+            self.by_elements(first_row, first_column, kernel.lane_blocks, kernel.column_blocks)
 
     def in_parts(self, first_row: ir.Value, first_column: ir.Value) -> None:
         """Emit a tile in smaller ones: ordinary loads need registers for addresses."""
@@ -228,15 +224,14 @@ class _Emitter:
         return result
 
     def by_elements(
-        self, first_row: ir.Value, first_column: ir.Value, lane_blocks: int, column_blocks: int, wide: bool = False
+        self, first_row: ir.Value, first_column: ir.Value, lane_blocks: int, column_blocks: int
     ) -> None:
-        """Emit a tile from ordinary loads; of several elements where `wide`, if there are enough along k."""
+        """Emit a tile from ordinary loads."""
         kernel, product, builder = self.kernel, self.product, self.builder
         dpas = kernel.row
         of_a, of_b = self.loader(product.a), self.loader(product.b)
-        places = self.rows_of(first_row, lane_blocks, wide)
-        rows = [self.inside(row, product.m, self.rows_together, beyond=i - lane_blocks if wide else -1)
-                for i, row in enumerate(places)]
+        places = self.rows_of(first_row, lane_blocks)
+        rows = [self.inside(row, product.m, self.rows_together) for row in places]
         columns = [self.inside(builder.add(first_column, index(j)), product.n, self.columns_together)
                    for j in range(column_blocks * dpas.repeat)]
         count = lane_blocks * column_blocks
@@ -253,14 +248,6 @@ class _Emitter:
             return [total for result in results for total in result]
 
         def steps(k: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
-            if wide:
-                loads = WideLoader(builder, kernel, self.place.lane)
-                b = [loads.b(product.b, group, k) for group in groups]
-                for step in range(kernel.steps):
-                    a = [[fragment] for fragment in loads.a(product.a, rows[0], k, step)]
-                    sums = [total for number, fragments in enumerate(b) for total in self.multiply(
-                        sums[number * lane_blocks : (number + 1) * lane_blocks], a, [fragments[step]])]
-                return sums
             for step in range(kernel.steps):
                 sums = add(builder.add(k, index(step * dpas.k)) if step else k, sums, None)
             return sums
@@ -274,7 +261,7 @@ class _Emitter:
             end = size_value(product.k)
             sums = counted_loop(builder, size_value(done), end, index(dpas.k), sums,
                                 lambda k, values: add(k, values, end), unrolled=False)
-        self.store(places, first_column, self.total(sums))
+        self.store(places, first_column, self.total(sums), lambda total: total)
 
     def loader(self, matrix: Matrix) -> Loader:
         """Return what loads elements of a matrix."""
@@ -290,112 +277,51 @@ class _Emitter:
         loaded one by one.
         """
         kernel, product, builder, place = self.kernel, self.product, self.builder, self.place
+        assert self.scratch is not None
         pieces = piece_words(kernel, place.rows, place.columns)
         b = Matrix(product.b.pointer, product.b.element, (product.b.strides[1], product.b.strides[0]))
         operands = [(product.a, product.m, first_row), (b, product.n, first_column)]
         needed = [None if matrix.element == F32 else needed_for_words(matrix.strides, size, piece)
                   for piece, (matrix, size, _) in zip(pieces, operands, strict=True)]
+        subgroup = builder.add(builder.mul(place.column, index(place.rows)), place.row)
+        item = builder.add(builder.mul(subgroup, index(kernel.row.execution_size)), place.lane)
+        items = kernel.row.execution_size * place.rows * place.columns
+        bases = [self.scratch, builder.gep(self.scratch, [index(kernel.steps * pieces[0].size)])]
+        of_a, of_b = [
+            LocalTile(builder, self.loader(matrix), piece, matrix, first, size, item, items, base, found is not None)
+            for piece, (matrix, size, first), base, found in zip(pieces, operands, bases, needed, strict=True)
+        ]
+        accumulators = accumulators_for(kernel.row, BlockMessages(builder, place.lane, self.emulated))
+        reads = [
+            LocalReads(accumulators, piece, builder.gep(base, [builder.mul(number, index(
+                blocks * piece.terms * piece.fragment))]), blocks, piece.across)
+            for piece, base, number, blocks in zip(
+                pieces, bases, (place.row, place.column), (kernel.lane_blocks, kernel.column_blocks), strict=True)
+        ]
+        sums = LocalProduct(
+            kernel, accumulators, (of_a, of_b), (reads[0], reads[1]), product.k, self.words_possible(needed)).sums()
         row = builder.add(first_row, builder.mul(place.row, index(kernel.tile_rows)))
         column = builder.add(first_column, builder.mul(place.column, index(kernel.tile_columns)))
+        count = kernel.lane_blocks * kernel.column_blocks
+        apart = [sums[place::count] for place in range(count)]
+        # One after the other: all of them again are as many registers as the sums.
+        self.store(self.rows_of(row, kernel.lane_blocks), column, apart,
+                   lambda parts: functools.reduce(builder.fadd, map(accumulators.value, parts)))
 
-        def emit(sums: Callable[[LocalTile, LocalTile], list[ir.Value]]) -> None:
-            assert self.scratch is not None
-            subgroup = builder.add(builder.mul(place.column, index(place.rows)), place.row)
-            item = builder.add(builder.mul(subgroup, index(kernel.row.execution_size)), place.lane)
-            items = kernel.row.execution_size * place.rows * place.columns
-            bases = [self.scratch, builder.gep(self.scratch, [index(pieces[0].size)])]
-            tiles = [
-                LocalTile(builder, self.loader(matrix), piece, matrix, first, size, item, items, base,
-                          found is not None)
-                for piece, (matrix, size, first), base, found in zip(pieces, operands, bases, needed, strict=True)
-            ]
-            self.store(self.rows_of(row, kernel.lane_blocks), column, self.total(sums(*tiles)))
-
+    def words_possible(self, needed: Sequence[list[tuple[object, int]] | None]) -> ir.Value | None:
+        """Return whether narrow elements of A and B can be loaded by words, None where that is known."""
+        builder = self.builder
         conditions = [
             builder.icmp_unsigned("==", builder.and_(value, index(divisor - 1)), index(0))
             for found in needed for value, divisor in found or () if not isinstance(value, int)
         ]
-        narrow = [matrix.pointer for (matrix, *_), found in zip(operands, needed, strict=True) if found is not None]
+        narrow = [matrix.pointer for matrix, found in zip((self.product.a, self.product.b), needed, strict=True)
+                  if found is not None]
         if narrow:
-            conditions.append(is_aligned(builder, *narrow))
-        if not isinstance(product.k, int):
-            conditions.append(builder.icmp_signed(">", product.k, index(0)))
-        if not conditions:
-            emit(self.ahead)
-            return
-        with builder.if_else(functools.reduce(builder.and_, conditions)) as (possible, otherwise):
-            with possible:
-                emit(self.ahead)
-            with otherwise:
-                emit(self.one_by_one)
-
-    def multiply_pieces(
-        self, a: LocalTile, b: LocalTile, offset: ir.Value, sums: Sequence[ir.Value]
-    ) -> list[ir.Value]:
-        """Return the sums with the products of two pieces in local memory added."""
-        kernel, builder = self.kernel, self.builder
-        count = kernel.lane_blocks * kernel.column_blocks
-        first_row = builder.mul(self.place.row, index(kernel.lane_blocks))
-        first_column = builder.mul(self.place.column, index(kernel.column_blocks))
-        for step in range(kernel.steps):
-            left = [a.fragment(first_row, i, step, offset) for i in range(kernel.lane_blocks)]
-            results: list[list[ir.Value]] = [[] for _ in kernel.products]
-            for j in range(kernel.column_blocks):
-                right = b.fragment(first_column, j, step, offset)
-                for number, (result, products) in enumerate(zip(results, kernel.products, strict=True)):
-                    first = number * count + len(result)
-                    result += self.multiply(sums[first : first + kernel.lane_blocks], left, right, products)
-            sums = [total for result in results for total in result]
-        return list(sums)
-
-    def ahead(self, a: LocalTile, b: LocalTile) -> list[ir.Value]:
-        """Return the sums over all pieces of k, which is not 0.
-
-        Each iteration loads a piece while it multiplies the one before, and has one barrier.  The first piece is what k
-        leaves over, so that all others are whole.
-        """
-        kernel, k, builder = self.kernel, self.product.k, self.builder
-        depth, size, start = kernel.depth, a.piece.size + b.piece.size, ir.Constant(I32, 0)
-
-        def piece(k: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            offset, *sums = carried
-            other = builder.sub(ir.Constant(I32, size), offset)
-            fetched = [tile.fetch(k) for tile in (a, b)]
-            sums = self.multiply_pieces(a, b, offset, sums)
-            for tile, values in zip((a, b), fetched, strict=True):
-                tile.commit(values, other)
-            self.barrier()
-            return [other, *sums]
-
-        exact = isinstance(k, int) and k % depth == 0
-        whole = self.multiple(k - 1 if isinstance(k, int) else builder.sub(k, index(1)), depth)
-        # What was read of the last tile, or by the instruction before, is overwritten.
-        self.barrier()
-        for tile in (a, b):
-            if exact:
-                tile.commit(tile.fetch(size_value(whole)), start)
-            else:
-                tile.fill(size_value(whole), size_value(k), start)
-        self.barrier()
-        carried = [start, *self.zeros(kernel.lane_blocks * kernel.column_blocks * len(kernel.products))]
-        if whole != 0:
-            carried = counted_loop(builder, index(0), size_value(whole), index(depth), carried, piece,
-                                   runs_at_least_once=isinstance(k, int), unrolled=False)
-        return self.multiply_pieces(a, b, carried[0], carried[1:])
-
-    def one_by_one(self, a: LocalTile, b: LocalTile) -> list[ir.Value]:
-        """Return the sums over all pieces of k, each loaded, then multiplied, in loops that take few registers."""
-        kernel, end, start = self.kernel, size_value(self.product.k), ir.Constant(I32, 0)
-
-        def piece(k: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
-            self.barrier()
-            for tile in (a, b):
-                tile.fill(k, end, start)
-            self.barrier()
-            return self.multiply_pieces(a, b, start, sums)
-
-        sums = self.zeros(kernel.lane_blocks * kernel.column_blocks * len(kernel.products))
-        return counted_loop(self.builder, index(0), end, index(kernel.depth), sums, piece, unrolled=False)
+            addresses = functools.reduce(builder.or_, [builder.ptrtoint(pointer, I64) for pointer in narrow])
+            misaligned = builder.and_(addresses, index(WORD_BITS // 8 - 1))
+            conditions.append(builder.icmp_unsigned("==", misaligned, index(0)))
+        return functools.reduce(builder.and_, conditions) if conditions else None
 
     def total(self, sums: Sequence[ir.Value]) -> list[ir.Value]:
         """Return the sums of the leading and of the smaller products together, where they are apart."""
@@ -403,10 +329,6 @@ class _Emitter:
         if len(self.kernel.products) == 1:
             return list(sums)
         return [self.builder.fadd(*both) for both in zip(sums[:count], sums[count:], strict=True)]
-
-    def barrier(self) -> None:
-        """Order accesses to local memory within the work-group."""
-        builtin(self.builder, "_Z7barrierj", ir.VoidType(), [ir.Constant(I32, 1)], ("nounwind", "convergent"))
 
     @property
     def rows_together(self) -> int:
@@ -418,18 +340,16 @@ class _Emitter:
         """Columns of C that the sub-groups compute at a time."""
         return self.kernel.tile_columns * self.place.columns
 
-    def rows_of(self, first_row: ir.Value, lane_blocks: int, neighbours: bool = False) -> list[ir.Value]:
-        """Return this lane's rows of C, one for each block: next to each other, or the blocks are."""
-        size = self.kernel.row.execution_size
-        lane = self.builder.mul(self.place.lane, index(lane_blocks)) if neighbours else self.place.lane
-        own = self.builder.add(first_row, lane)
-        return [self.builder.add(own, index(i if neighbours else i * size)) for i in range(lane_blocks)]
+    def rows_of(self, first_row: ir.Value, lane_blocks: int) -> list[ir.Value]:
+        """Return this lane's rows of C, one for each block."""
+        size, own = self.kernel.row.execution_size, self.builder.add(first_row, self.place.lane)
+        return [self.builder.add(own, index(i * size)) for i in range(lane_blocks)]
 
-    def inside(self, place: ir.Value, size: Size, covered: int, beyond: int = -1) -> ir.Value:
-        """Return a place in C, or one that far behind its end if it is beyond."""
+    def inside(self, place: ir.Value, size: Size, covered: int) -> ir.Value:
+        """Return a place in C, or the last one if it is beyond."""
         if isinstance(size, int) and size % covered == 0:
             return place
-        last = self.builder.add(size_value(size), index(beyond))
+        last = self.builder.add(size_value(size), index(-1))
         return self.builder.select(self.builder.icmp_signed("<", place, last), place, last)
 
     def multiple(self, size: Size, factor: int) -> Size:
@@ -443,8 +363,8 @@ class _Emitter:
     # --- results -----------------------------------------------------------------------------------------------------
 
     def store(
-        self, rows: Sequence[ir.Value], first_column: ir.Value, sums: Sequence[ir.Value],
-        read: Callable[[ir.Value], ir.Value] = lambda total: total, columns: Sequence[int] | None = None,
+        self, rows: Sequence[ir.Value], first_column: ir.Value, sums: Sequence[_Sum],
+        read: Callable[[_Sum], ir.Value], columns: Sequence[int] | None = None,
     ) -> None:
         """Store the sums of a tile, whose values `read` returns, and whose columns may have another order."""
         dpas, builder = self.kernel.row, self.builder

@@ -1,32 +1,37 @@
-"""Operands of a work-group in local memory, packed there as DPAS takes them: `pieces` says how they lie."""
+"""Packing operands of a work-group in local memory, as DPAS takes them: `pieces` says how they lie."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from llvmlite import ir
 
 from tl_dpnp.kernels.dpas.fragments import Loader, Matrix, Size, size_value
-from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.pieces import WORD_BITS, Piece, Unit, unit_of
-from tl_dpnp.kernels.llvm import I32, I64, builtin, constant, counted_loop, index, lanes, undefined, vector_of
+from tl_dpnp.kernels.llvm import I32, I64, constant, counted_loop, index, lanes, undefined, vector_of
 from tl_dpnp.scalars import F32
 
 __all__ = ["LocalTile"]
 
-#: What block reads of local memory are called, by the bits of an element, and its letter in mangled names.
-_BLOCK_READS = {8: ("_uc", "h"), 16: ("_us", "t"), 32: ("", "j")}
+
+class _Place(NamedTuple):
+    """A line and a word, which is so many words ahead of a value that several places have."""
+
+    line: ir.Value
+    word: ir.Value
+    ahead: int = 0
 
 
 @dataclass
 class LocalTile:
     """The lines of an operand that a work-group needs, from `first_line` on, of `size` in all.
 
-    `item` is the work-item's number among `items`.  `base` points to the words of the first of two pieces; an offset,
-    in words, says which one is meant.  The matrix has strides along lines and along k; `wide` allows loads of whole
-    words of it.
+    `item` is the work-item's number among `items`.  `base` points to the words of the first piece of a panel; an
+    offset, in words, says which one is meant.  The matrix has strides along lines and along k; `wide` allows loads of
+    whole words of it.
     """
 
     builder: ir.IRBuilder
@@ -53,21 +58,26 @@ class LocalTile:
         return self.piece.across or self.matrix.strides[1] != 1
 
     @cached_property
-    def places(self) -> list[tuple[ir.Value, ir.Value]]:
+    def places(self) -> list[_Place]:
         """The first line and word of each unit of this work-item.
 
         Where units run out, some are done twice: equal words are stored, which takes no branches.
         """
         unit, piece, builder = self.unit, self.piece, self.builder
-        lines, words = piece.all_lines // unit.lines, piece.all_words // unit.words
+        lines, words = piece.all_lines // unit.lines, piece.words // unit.words
         fast, slow = (lines, words) if self.by_line else (words, lines)
         count = -(-fast * slow // self.items)
+        # Where one number divides the other, the units of a work-item are at constant distances.
+        regular, distance = count * self.items == fast * slow and self.items % fast == 0, self.items // fast
+        if regular and self.by_line:
+            word, line = (self.times(value, size) for value, size in zip(
+                self.divided(self.item, fast), (unit.words, unit.lines), strict=True))
+            return [_Place(line, word, number * distance * unit.words) for number in range(count)]
         result = []
         for number in range(count):
-            # Where one number divides the other, the units of a work-item are at constant distances.
-            if count * self.items == fast * slow and self.items % fast == 0:
+            if regular:
                 late, quick = self.divided(self.item, fast)
-                late = builder.add(late, index(number * (self.items // fast)))
+                late = builder.add(late, index(number * distance))
             elif fast % self.items == 0:
                 rows, rest = divmod(number, fast // self.items)
                 quick, late = builder.add(self.item, index(rest * self.items)), index(rows)
@@ -75,7 +85,7 @@ class LocalTile:
                 one = builder.add(self.item, index(number * self.items))
                 late, quick = self.divided(self.divided(one, fast * slow)[1], fast)
             line, word = (quick, late) if self.by_line else (late, quick)
-            result.append((self.times(line, unit.lines), self.times(word, unit.words)))
+            result.append(_Place(self.times(line, unit.lines), self.times(word, unit.words)))
         return result
 
     def times(self, value: ir.Value, factor: int) -> ir.Value:
@@ -89,9 +99,12 @@ class LocalTile:
 
     @cached_property
     def sources(self) -> list[ir.Value]:
-        """The pointer to each unit of the first piece."""
-        result = []
-        for line, word in self.places:
+        """The pointer to each unit of the first piece, but for what its word is ahead: one for units of a line."""
+        result: list[ir.Value] = []
+        for number, (line, word, ahead) in enumerate(self.places):
+            if ahead:
+                result.append(result[number - 1])
+                continue
             place = self.times(word, self.piece.per_word)
             start = self.loader.moved(self.matrix.pointer, place, self.matrix.strides[1])
             result.append(self.loader.moved(start, self.present(line, self.unit.lines), self.matrix.strides[0]))
@@ -107,20 +120,23 @@ class LocalTile:
 
     # --- from the matrix to local memory -----------------------------------------------------------------------------
 
-    def fetch(self, k: ir.Value) -> list[list[ir.Value]]:
-        """Load this work-item's share of the piece that starts at k, all of which is inside of the matrix."""
+    @property
+    def loaded(self) -> int:
+        """Registers that the loads of a unit fill."""
+        by_words = self.wide and self.matrix.element != F32
+        return self.unit.lines * self.unit.words * (1 if by_words else self.piece.per_word)
+
+    def fetch(self, number: int, k: ir.Value) -> list[ir.Value]:
+        """Load a unit of this work-item's share of the piece that starts at k, all of which is inside of the matrix."""
         unit, matrix = self.unit, self.matrix
-        result = []
-        for pointer in self.sources:
-            start = self.loader.moved(pointer, k, matrix.strides[1])
-            if unit.along and (self.wide or matrix.element == F32):
-                result.append([self.load(start, unit.words * self.piece.per_word)])
-            else:
-                result.append([
-                    self.load(self.loader.moved(start, place, matrix.strides[1]), unit.lines)
-                    for place in range(self.piece.per_word)
-                ])
-        return result
+        ahead = self.places[number].ahead * self.piece.per_word
+        # Constant distances come last: what a loop changes is added once for all of them, and each takes no register.
+        start = self.loader.moved(self.loader.moved(self.sources[number], k, matrix.strides[1]), ahead,
+                                  matrix.strides[1])
+        if unit.along and (self.wide or matrix.element == F32):
+            return [self.load(start, unit.words * self.piece.per_word)]
+        return [self.load(self.loader.moved(start, place, matrix.strides[1]), unit.lines)
+                for place in range(self.piece.per_word)]
 
     def load(self, pointer: ir.Value, count: int) -> ir.Value:
         """Load neighbouring elements, in words where they fill some; a single narrow one as its bits."""
@@ -133,11 +149,10 @@ class LocalTile:
             type_ = ir.IntType(element.bits)
         return self.builder.load(self.loader.cast(pointer, type_), align=min(4, element.bytes * count))
 
-    def commit(self, fetched: Sequence[Sequence[ir.Value]], offset: ir.Value) -> None:
-        """Pack what was fetched and store it, `offset` words behind the base."""
-        for loads, (line, word) in zip(fetched, self.places, strict=True):
-            for term, grid in enumerate(self.packed(loads)):
-                self.store(grid, line, word, term, offset)
+    def commit(self, number: int, fetched: Sequence[ir.Value], offset: ir.Value) -> None:
+        """Pack a unit that was fetched and store it, `offset` words behind the base."""
+        for term, grid in enumerate(self.packed(fetched)):
+            self.store(grid, self.places[number], term, offset)
 
     def packed(self, loads: Sequence[ir.Value]) -> list[list[list[ir.Value]]]:
         """Return the words of a unit, for each term, line and word."""
@@ -187,20 +202,18 @@ class LocalTile:
             distance //= 2
         return loads
 
-    def store(
-        self, grid: list[list[ir.Value]], line: ir.Value, word: ir.Value, term: int, offset: ir.Value
-    ) -> None:
-        """Store the words of some lines, whose first line and word these are."""
-        across = self.piece.across
+    def store(self, grid: list[list[ir.Value]], place: _Place, term: int, offset: ir.Value) -> None:
+        """Store the words of some lines, from a place on."""
+        across, piece, builder = self.piece.across, self.piece, self.builder
+        start = builder.gep(builder.gep(self.base, [self.start(place.line, place.word, term)]), [offset])
         for number, values in enumerate(zip(*grid, strict=True) if across else grid):
-            if across:
-                place = self.place(line, self.builder.add(word, index(number)) if number else word, term)
-            else:
-                place = self.place(self.builder.add(line, index(number)) if number else line, word, term)
-            pointer = self.builder.gep(self.builder.gep(self.base, [place]), [offset])
+            # Lines of a unit lie in one block.
+            words, below = (place.ahead + number, 0) if across else (place.ahead, number)
+            distance = words * piece.lines if across else words + below * piece.words
+            pointer = builder.gep(start, [index(distance)]) if distance else start
             value = self.joined(list(values))
-            type_ = value.type.as_pointer(pointer.type.addrspace)
-            self.builder.store(value, self.builder.bitcast(pointer, type_), align=4 * lanes(value.type))
+            pointer = builder.bitcast(pointer, value.type.as_pointer(pointer.type.addrspace))
+            builder.store(value, pointer, align=4 * lanes(value.type))
 
     def joined(self, values: list[ir.Value]) -> ir.Value:
         if len(values) == 1:
@@ -210,20 +223,19 @@ class LocalTile:
             result = self.builder.insert_element(result, value, constant(I32, number))
         return result
 
-    def place(self, line: ir.Value, word: ir.Value, term: int) -> ir.Value:
+    def start(self, line: ir.Value, word: ir.Value, term: int) -> ir.Value:
         """Return where a word of a line is, in words."""
         piece, builder = self.piece, self.builder
-        (block, inner), (step, own) = self.divided(line, piece.lines), self.divided(word, piece.words)
-        fragment = builder.add(self.times(block, piece.steps), step)
-        start = builder.add(self.times(fragment, piece.terms * piece.fragment), index(term * piece.fragment))
-        within = (builder.add(self.times(own, piece.lines), inner) if piece.across
-                  else builder.add(self.times(inner, piece.words), own))
+        block, inner = self.divided(line, piece.lines)
+        start = builder.add(self.times(block, piece.terms * piece.fragment), index(term * piece.fragment))
+        within = (builder.add(self.times(word, piece.lines), inner) if piece.across
+                  else builder.add(self.times(inner, piece.words), word))
         return builder.add(start, within)
 
     def fill(self, k: ir.Value, end: ir.Value, offset: ir.Value) -> None:
         """Load and store the piece that starts at k, with zeros from `end` on; one word after the other."""
         piece, builder, matrix = self.piece, self.builder, self.matrix
-        fast = piece.all_lines if self.by_line else piece.all_words
+        fast = piece.all_lines if self.by_line else piece.words
 
         def one(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             late, quick = self.divided(number, fast)
@@ -232,38 +244,7 @@ class LocalTile:
             bits = self.loader.elements_at(matrix, self.present(line, 1), first, piece.per_word, end)
             for term in range(piece.terms):
                 value = self.loader.packed([parts[term] for parts in bits], piece.bits)
-                self.store([[value]], line, word, term, offset)
+                self.store([[value]], _Place(line, word), term, offset)
             return []
 
-        counted_loop(builder, self.item, index(piece.all_lines * piece.all_words), index(self.items), [], one,
-                     unrolled=False)
-
-    # --- from local memory to registers ------------------------------------------------------------------------------
-
-    def fragment(self, first_block: ir.Value, block: int, step: int, offset: ir.Value) -> list[ir.Value]:
-        """Return the terms of the fragment of a block, counted from the sub-group's first one."""
-        piece, builder = self.piece, self.builder
-        own = builder.gep(self.base, [self.times(first_block, piece.first(1, 0, 0))])
-        own = builder.gep(own, [offset])
-        return [self.read(builder.gep(own, [index(piece.first(block, step, term))])) for term in range(piece.terms)]
-
-    def read(self, pointer: ir.Value) -> ir.Value:
-        builder = self.builder
-        type_ = operand_types(self.loader.kernel.row)[1 if self.piece.across else 0]
-        element, count = getattr(type_, "element", type_), lanes(type_)
-        pointer = self.loader.cast(pointer, element)
-        if not self.loader.emulated:
-            suffix, letter = _BLOCK_READS[element.width]
-            name = f"intel_sub_group_block_read{suffix}{count if count > 1 else ''}"
-            name = f"_Z{len(name)}{name}PU3AS{pointer.type.addrspace}K{letter}"
-            return builtin(builder, name, type_, [pointer], ("nounwind", "convergent"))
-        own = builder.gep(pointer, [self.loader.lane])
-        lanes_of = self.loader.kernel.row.execution_size
-        values = [builder.load(builder.gep(own, [index(number * lanes_of)]), align=element.width // 8)
-                  for number in range(count)]
-        if count == 1:
-            return values[0]
-        result = undefined(type_)
-        for number, value in enumerate(values):
-            result = builder.insert_element(result, value, constant(I32, number))
-        return result
+        counted_loop(builder, self.item, index(piece.all_words), index(self.items), [], one, unrolled=False)

@@ -79,16 +79,16 @@ def first_factor(b: ir.IRBuilder, blocks: Sequence[ir.Value], emulated: bool) ->
         for place in range(2):
             pair = set_lane(b, pair, get_lane(b, blocks[block], first + place), place)
         packed = set_lane(b, packed, b.bitcast(pair, I32), number)
-    return EmulatedFragment(packed, {}) if emulated else Fragment(packed, _PACKED, 0)
+    return EmulatedFragment(packed, {}) if emulated else Fragment(packed, _PACKED.size, 0)
 
 
 def first_factor_of_sums(b: ir.IRBuilder, blocks: Sequence[ir.Value], component: ScalarType) -> Part:
     """Return the same of two blocks of f32, which are rounded on the way; not where messages are emulated."""
-    (name,), lines = aliases(b, {0: _PACKED}, {"bf16": "bf", "f16": "hf"}[component.name], component.bits)
+    (name,), lines = aliases(b, {0: _PACKED.size}, {"bf16": "bf", "f16": "hf"}[component.name], component.bits)
     for number in range(2 * COLUMNS):
         (block, column), (word, part) = divmod(number, COLUMNS), divmod(number, 2)
         lines.append(f"mov (M1,{LANES}) {name}({word},{part})<2> ${1 + block}({column},0)<1;1,0>")
-    return Fragment(inline_assembly(b, ir.VectorType(I32, COLUMNS), lines, "=rw,rw,rw", blocks), _PACKED, 0)
+    return Fragment(inline_assembly(b, ir.VectorType(I32, COLUMNS), lines, "=rw,rw,rw", blocks), _PACKED.size, 0)
 
 
 def element_of(b: ir.IRBuilder, component: ScalarType, block: ir.Value, column: int) -> ir.Value:

@@ -25,9 +25,10 @@ class MicroKernel:
 
     An iteration of the loop over k does `steps` DPAS along it.  `terms` is the number of 16-bit floats whose sum
     stands for one f32 operand: 1 rounds it; it is 0 where the operands are of the row's own types.
-    If it is `packed`, the sub-groups of a work-group share their operands: they pack them in local memory.  Its name,
-    which users keep in schedules, ends in ``_staged`` then.  One that is not packed loads large blocks where addresses,
-    sizes and strides allow it; with `other`, blocks and steps of a tile, it is packed elsewhere and has that tile.
+    If it is `packed`, the sub-groups of a work-group share their operands: they pack them in local memory, those of
+    `steps` DPAS at a time.  Its name, which users keep in schedules, ends in ``_staged`` then.  One that is not packed
+    loads large blocks where addresses, sizes and strides allow it; with `other`, blocks and steps of a tile, it is
+    packed elsewhere and has that tile.
     One that is `exchanged` computes the transposed product: its rows are the columns of the language's C.
     """
 

@@ -1,12 +1,11 @@
-"""Which operands can be loaded by blocks, or several elements at a time, for all that is known of them."""
+"""Which operands can be loaded by blocks, for all that is known of them."""
 
 from __future__ import annotations
 
 from tl_dpnp.kernels.dpas.block_shapes import RULES
-from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.dpas.rows import DpasRow
 
-__all__ = ["may_be_surface", "refused_operand", "takes_wide_loads"]
+__all__ = ["may_be_surface", "refused_operand"]
 
 
 def may_be_surface(bits: int, width: object, height: object, pitch: object) -> bool:
@@ -49,16 +48,3 @@ def refused_operand(
     # Columns of B are found in words that hold several; where A lies along k, the operands' roles can be exchanged.
     splits = b[1] == 1 and a[0] == 1 and b_bits >= 8 and row.repeat * b_bits % 32 == 0
     return None if splits and may_be_surface(b_bits, n, k, b[0]) else "B"
-
-
-def takes_wide_loads(
-    kernel: MicroKernel, a: tuple[object, ...], b: tuple[object, ...], m: object
-) -> bool:
-    """Whether operands with these strides can be loaded so, if their addresses are multiples of 4; m is that of C."""
-    row = kernel.row
-    if row.execution_size != 8 or row.source1.bits != 16 or kernel.terms or kernel.lane_blocks not in (2, 4):
-        return False
-    match (*a, *b, m):
-        case (1, int() as pitch, 1, int() as other, int() as rows):
-            return pitch % 2 == 0 and other % 2 == 0 and rows % kernel.lane_blocks == 0 and kernel.steps in (1, 2, 4)
-    return False

@@ -1,7 +1,8 @@
 """How operands of a work-group lie in local memory, and what that takes.
 
-A piece is what an iteration of the loop over k multiplies.  It lies in local memory as fragments, each an image of the
-registers that hold it (`rows`): a sub-group reads a fragment with one block read.  Rows of A and columns of B are both
+A piece is what one DPAS takes along k, for all lines of a work-group.  It lies in local memory as fragments, each an
+image of the registers that hold it (`rows`), those of a sub-group one behind the other: one message loads several.  A
+panel is what is packed at a time: some pieces of A, and behind them as many of B.  Rows of A and columns of B are both
 called lines here: a fragment of A has its words line after line within each word of k, one of B the other way around.
 """
 
@@ -27,14 +28,13 @@ class Piece(NamedTuple):
     """The lines of an operand in local memory, and how its fragments lie there.
 
     A fragment has `lines` lines of `words` 32-bit words, the lines of a word next to each other if it is `across`, as
-    those of A, else the words of a line.  There are `blocks` fragments along the lines, `steps` along k, and `terms`.
+    those of A, else the words of a line.  There are `blocks` fragments along the lines, each of `terms`.
     """
 
     lines: int
     words: int
     across: bool
     blocks: int
-    steps: int
     terms: int
     bits: int
 
@@ -51,7 +51,7 @@ class Piece(NamedTuple):
     @property
     def size(self) -> int:
         """Words of all fragments."""
-        return self.fragment * self.blocks * self.steps * self.terms
+        return self.fragment * self.blocks * self.terms
 
     @property
     def all_lines(self) -> int:
@@ -60,12 +60,8 @@ class Piece(NamedTuple):
 
     @property
     def all_words(self) -> int:
-        """Words of a line, of one term."""
-        return self.words * self.steps
-
-    def first(self, block: int, step: int, term: int) -> int:
-        """Return the first word of a fragment."""
-        return ((block * self.steps + step) * self.terms + term) * self.fragment
+        """Words of one term of all lines."""
+        return self.words * self.all_lines
 
 
 def piece_words(kernel: MicroKernel, rows: int, columns: int) -> tuple[Piece, Piece]:
@@ -73,15 +69,14 @@ def piece_words(kernel: MicroKernel, rows: int, columns: int) -> tuple[Piece, Pi
     row, terms = kernel.row, max(1, kernel.terms)
     b_words = row.k * row.source2.bits // WORD_BITS
     return (
-        Piece(row.execution_size, row.b_elements, True, rows * kernel.lane_blocks, kernel.steps, terms,
-              row.source1.bits),
-        Piece(row.repeat, b_words, False, columns * kernel.column_blocks, kernel.steps, terms, row.source2.bits),
+        Piece(row.execution_size, row.b_elements, True, rows * kernel.lane_blocks, terms, row.source1.bits),
+        Piece(row.repeat, b_words, False, columns * kernel.column_blocks, terms, row.source2.bits),
     )
 
 
 def packed_bytes(kernel: MicroKernel, rows: int, columns: int) -> int:
-    """Return the local memory that a packed micro-kernel takes: one piece is filled while the other is multiplied."""
-    return 2 * sum(piece.size for piece in piece_words(kernel, rows, columns)) * WORD_BITS // 8
+    """Return the local memory that a panel of a packed micro-kernel takes."""
+    return kernel.steps * sum(piece.size for piece in piece_words(kernel, rows, columns)) * WORD_BITS // 8
 
 
 def needed_for_words(strides: tuple[object, ...], lines: object, piece: Piece) -> list[tuple[object, int]] | None:
@@ -104,7 +99,7 @@ def needed_for_words(strides: tuple[object, ...], lines: object, piece: Piece) -
 def packed_registers(
     kernel: MicroKernel, rows: int, columns: int, operands: Sequence[tuple[tuple[object, ...], object]]
 ) -> int:
-    """Return the registers that values of a packed micro-kernel take: sums, fragments, what is loaded, and addresses.
+    """Return the registers that values of a packed micro-kernel take: sums, and fragments or what is being packed.
 
     Both operands are given by their strides, along lines and along k, and the number of their lines; anything but an
     int is not known.
@@ -112,17 +107,19 @@ def packed_registers(
     row, is_f32 = kernel.row, kernel.terms > 0
     items = row.execution_size * rows * columns
     sums = kernel.lane_blocks * kernel.column_blocks * row.repeat * len(kernel.products)
-    words_of_a_lane = kernel.lane_blocks * row.b_elements + row.a_elements * row.a_width // WORD_BITS
-    total = sums + max(1, kernel.terms) * words_of_a_lane
-    for piece, (strides, lines) in zip(piece_words(kernel, rows, columns), operands, strict=True):
+    pieces = piece_words(kernel, rows, columns)
+    fragments = sum(piece.fragment * piece.terms * blocks // row.execution_size for piece, blocks in zip(
+        pieces, (kernel.lane_blocks, kernel.column_blocks), strict=True))
+    packing = 0
+    for piece, (strides, lines) in zip(pieces, operands, strict=True):
         by_words = not is_f32 and needed_for_words(strides, lines, piece) is not None
         unit = unit_of(piece, strides, lines, items, is_f32, by_words)
         words = unit.lines * unit.words
-        units = -(-piece.all_lines * piece.all_words // (words * items))
+        units = -(-piece.all_words // (words * items))
         # An address in global memory takes two registers, one in local memory one.
         stores = unit.words if piece.across else unit.lines
-        total += units * (words * (1 if by_words else piece.per_word) + 2 + stores)
-    return total
+        packing += units * (words * (1 if by_words else piece.per_word) + 2 + stores)
+    return sums + max(fragments, packing)
 
 
 class Unit(NamedTuple):
@@ -140,7 +137,7 @@ def unit_of(
 
     Narrow elements are loaded `by_words` or one by one.
     """
-    share = 1 << (max(1, piece.all_lines * piece.all_words // items).bit_length() - 1)
+    share = 1 << (max(1, piece.all_words // items).bit_length() - 1)
     if strides[1] == 1 and (by_words or is_f32):
         # A load of f32 takes as many elements as words, which are packed afterwards.
         words = max(1, _MOST_WORDS // piece.per_word) if is_f32 else _MOST_WORDS

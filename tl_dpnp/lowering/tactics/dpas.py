@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
-from tl_dpnp.kernels.dpas.operands import refused_operand, takes_wide_loads
+from tl_dpnp.kernels.dpas.operands import refused_operand
 from tl_dpnp.kernels.dpas.pieces import packed_bytes, packed_registers
 from tl_dpnp.kernels.dpas.rows import DpasRow, find_row
 from tl_dpnp.lowering.contraction import Contraction
@@ -118,11 +118,8 @@ def _kernel_of(product: NestProduct, engine: MatrixEngine, layout: SubgroupLayou
     by_blocks = _block_kernel(product, row, terms, packed)
     if by_blocks is not None:
         return by_blocks
-    wide = None if terms else _wide_kernel(product, row)
-    if packed is not None and (wide is None or _shares(product, packed, layout)):
+    if packed is not None:
         return packed
-    if wide is not None:
-        return wide
     most_rows, most_columns = DPAS[row.execution_size].elements_read
     return MicroKernel(row, _blocks(m, engine.lanes, most_rows), _blocks(columns, row.repeat, most_columns), 1, terms)
 
@@ -148,26 +145,30 @@ def _block_kernel(
 def _packed_kernel(
     product: NestProduct, row: DpasRow, terms: int, local_memory: int, layout: SubgroupLayout | None
 ) -> MicroKernel | None:
-    """Return the micro-kernel whose operands are packed in local memory, None where none fits or k is too short."""
-    m, n, k = product.m.stop, product.n.stop, product.k.stop
+    """Return the micro-kernel whose operands are packed in local memory, None where none fits."""
+    m, n = product.m.stop, product.n.stop
     numbers = DPAS[row.execution_size]
-    for rows, most_columns, steps in numbers.packed_f32 if terms else numbers.packed:
-        columns = _blocks(n, row.repeat, most_columns)
-        if columns == 3 != most_columns:
-            columns = 2  # numbers that are powers of two take fewer registers
-        kernel = MicroKernel(row, _blocks(m, row.execution_size, rows), columns, steps, terms, packed=True)
-        if isinstance(k, int) and (k < row.k or (k % row.k == 0 and k % kernel.depth)):
-            continue  # too short, or a step less leaves no rest
+    for rows, most_columns in numbers.packed_f32 if terms > 1 else numbers.packed:
+        columns = _blocks(n, row.repeat, most_columns, max(1, most_columns // 2))
+        # Addresses of f32 take more registers, and strides that are not known even more.
+        unknown = _UNKNOWN if terms else rows
+        kernel = MicroKernel(row, _blocks(m, row.execution_size, rows, unknown), columns, 1, terms, packed=True)
         extents = {_extent(product, kernel, None), _extent(product, kernel, layout)}
         if all(_fits(product, kernel, extent, local_memory) for extent in extents):
-            return kernel
+            return replace(kernel, steps=min(
+                _steps_of_panel(kernel, extent, product.k.stop, local_memory) for extent in extents))
     return None
 
 
-def _shares(product: NestProduct, kernel: MicroKernel, layout: SubgroupLayout | None) -> bool:
-    """Whether several sub-groups share packed operands, of which there are enough pieces to load one ahead."""
-    k = product.k.stop
-    return _extent(product, kernel, layout) != (1, 1) and not (isinstance(k, int) and k <= 2 * kernel.depth)
+def _steps_of_panel(kernel: MicroKernel, extent: tuple[int, int], k: Bound, local_memory: int) -> int:
+    """Return the DPAS along k for which operands are packed at a time: panels are equally long."""
+    numbers, step = DPAS[kernel.row.execution_size], packed_bytes(kernel, *extent)
+    room = min(local_memory, max(numbers.panel_steps * step, numbers.panel_bytes * extent[0] * extent[1]))
+    most = room // step
+    if not isinstance(k, int):
+        return most
+    needed = -(-max(k, 1) // kernel.row.k)
+    return -(-needed // -(-needed // most))
 
 
 def _fits(product: NestProduct, kernel: MicroKernel, extent: tuple[int, int], local_memory: int) -> bool:
@@ -180,27 +181,6 @@ def _extent(product: NestProduct, kernel: MicroKernel, layout: SubgroupLayout | 
     if layout is not None:
         return layout.rows, layout.columns
     return extent_of_tiles([(product.m.stop, product.n.stop, kernel)])
-
-
-def _wide_kernel(product: NestProduct, row: DpasRow) -> MicroKernel | None:
-    """Return the micro-kernel that loads several elements at a time, None where operands do not allow it."""
-    k, m = product.k.stop, product.m.stop
-    if not isinstance(k, int) or not isinstance(m, int):
-        return None
-    numbers = DPAS[row.execution_size]
-    most_rows, most_columns = numbers.words_read
-    steps = next((count for count in numbers.steps if k % (count * row.k) == 0), 1)
-    columns = _blocks(product.n.stop, row.repeat, most_columns)
-    for lane_blocks in (most_rows, most_rows // 2):
-        kernel = MicroKernel(row, lane_blocks, columns, steps)
-        fits = m >= kernel.tile_rows or lane_blocks < most_rows
-        if fits and _is_wide(product, kernel):
-            return kernel
-    return None
-
-
-def _is_wide(product: NestProduct, kernel: MicroKernel) -> bool:
-    return takes_wide_loads(kernel, *_strides(product), product.m.stop)
 
 
 def _no_blocks(product: NestProduct, kernel: MicroKernel) -> str | None:
@@ -241,8 +221,7 @@ def _remark(nest: Nest, engine: MatrixEngine, used: MicroKernel | None) -> str |
         loads = (
             "way of local memory, packed there" if used.packed else
             "loads of blocks" + ("" if used.other is None else ", by way of local memory where these cannot be")
-            if why is None else
-            "loads of several elements" if _is_wide(product, used) else f"loads of single elements: {why}"
+            if why is None else f"loads of single elements: {why}"
         )
         rows, columns = used.tile
         return f"is on the matrix engine: {used.row}, tiles of {rows} x {columns}, operands by {loads}"
