@@ -254,17 +254,6 @@ def test_sizes_known_at_run_time_change_nothing_in_the_loop():
 
 
 @needs_tools
-def test_loads_of_several_elements_on_xe_hpg():
-    name = "dpas_f32_bf16_bf16_8x8x16_tile_4x2x4"
-    schedule = {"gemm_0": lambda plain: plain.tensorize("m", name)}
-    kernel = tl_dpnp.compile(gemm("bf16", "f32", 256, 192, 512), schedule=schedule, cache=False)
-    resources = kernel.resources(device="dg2")
-    assert resources.scratch == resources.spilled == 0
-    assert resources.loop["dpas"] == 32
-    assert resources.busy_share >= 0.35
-
-
-@needs_tools
 @pytest.mark.parametrize(
     ("device", "a", "transposes", "precision", "gap", "busy"),
     [
