@@ -12,10 +12,10 @@ from typing import NamedTuple
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import CooperativeMatrixType
 
-__all__ = ["Spread", "Spreads", "held_type", "spreads_in"]
+__all__ = ["ColumnSpread", "Spreads", "held_type", "spreads_in"]
 
 
-class Spread(NamedTuple):
+class ColumnSpread(NamedTuple):
     """A product of a column and a row that is filled with `factor`; in its result rows `are_equal` components."""
 
     factor: complex
@@ -23,7 +23,7 @@ class Spread(NamedTuple):
 
 
 #: Such products by the names of their results.
-Spreads = dict[str, Spread]
+Spreads = dict[str, ColumnSpread]
 
 
 def spreads_in(function: ops.Function) -> Spreads:
@@ -36,7 +36,7 @@ def spreads_in(function: ops.Function) -> Spreads:
             values = (operation.A, operation.B, operation.C, operation.result)
             types = [ops.matrix_type(value) for value in values]
             if types[0].columns == 1 and len({type.component for type in types}) == 1:
-                found[operation.result.name] = Spread(filled[operation.B.name], operation.C.name in filled)
+                found[operation.result.name] = ColumnSpread(filled[operation.B.name], operation.C.name in filled)
     return found
 
 
