@@ -202,9 +202,8 @@ class SubgroupRegion:
         type = ops.matrix_type(value)
         if isinstance(value, ops.Value) and value.name in self.loaded:
             return
-        if (type.columns, type.component.bits) == (1, _SUM_BITS) and type.rows % LANES == 0:
-            pass  # a column
-        elif type.rows % LANES or type.columns % COLUMNS:
+        is_column = (type.columns, type.component.bits) == (1, _SUM_BITS)
+        if type.rows % LANES or (type.columns % COLUMNS and not is_column):
             yield f"{value} is {type.rows} x {type.columns}, no whole blocks of {LANES} x {COLUMNS}"
         if type.component.bits not in (16, 32) or type.component.is_complex:
             yield f"{value} has components of {type.component}"
