@@ -244,13 +244,8 @@ def _off(name: str, function: Callable[..., Any], sign: int) -> Callable[..., An
         result = function(*operands, **keywords)
         if result.dtype.kind not in "fc" or keywords.keys() - {"out"}:
             return result
-        wide = np.longdouble if result.dtype.kind == "f" else np.clongdouble
-        with np.errstate(all="ignore"):
-            exact = getattr(np, name)(*(value.astype(wide) for value in values))
-            size = np.matmul(*map(np.abs, values)) if name == "matmul" else 2 * np.abs(exact)
-            exact += sign * np.finfo(result.dtype).eps * size
-        result[...] = dpnp.asarray(exact.astype(result.dtype))
-        return result
+        exactly = getattr(np, name)
+        return _moved(result, sign, exactly, exactly if name == "matmul" else None, values)
 
     return off
 
@@ -271,13 +266,23 @@ def _sum_off(name: str, function: Callable[..., Any], sign: int) -> Callable[...
         if result.dtype.kind not in "fc" or any(value is not None and value is not True for value in given.values()):
             return result
         exactly = functools.partial(getattr(np, name), **shape)
-        with np.errstate(all="ignore"):
-            exact = exactly(values.astype(np.longdouble if result.dtype.kind == "f" else np.clongdouble))
-            exact += sign * np.finfo(result.dtype).eps * exactly(np.abs(values))
-        result[...] = dpnp.asarray(exact.astype(result.dtype))
-        return result
+        return _moved(result, sign, exactly, exactly, [values])
 
     return off
+
+
+def _moved(result: Any, sign: int, exactly: Callable[..., Any], adds: Callable[..., Any] | None, values: Any) -> Any:
+    """Return a result that is off to one side: by units of what it `adds` without signs, or by two of its own."""
+    import dpnp
+    import numpy as np
+
+    wide = np.longdouble if result.dtype.kind == "f" else np.clongdouble
+    with np.errstate(all="ignore"):
+        exact = exactly(*(value.astype(wide) for value in values))
+        size = 2 * np.abs(exact) if adds is None else adds(*map(np.abs, values))
+        exact += sign * np.finfo(result.dtype).eps * size
+    result[...] = dpnp.asarray(exact.astype(result.dtype))
+    return result
 
 
 def _states(path: Path, decorator: Callable[[Any], Any], repeats: int) -> Iterator[Any]:
