@@ -397,12 +397,16 @@ def test_shared_calls_give_the_same_bits(seed, monkeypatch):
     batch = [1, 3, 64, 1001][seed]
     a, b, c = (generator.standard_normal(shape) for shape in ((9, 4, batch), (4, 5), (9, 5, batch)))
     plain = repeated(compiled(source, short=False), lambda: [0.5, *map(on_device, (a, b, c)), 2.0])[3]
-    kernel, number = tl_dpnp.compile(source), STATE.ticket >> 32
+    kernel, number = tl_dpnp.compile(source), STATE.number
     for _ in range(200):
         short = [0.5, *map(on_device, (a, b, c)), 2.0]
         kernel(*short)
         assert bits(short[3]) == bits(plain)
-    assert (STATE.ticket >> 32) - number == 198
+    assert STATE.number - number == 198
+    assert STATE.threads == min(STATE.helpers + 1, batch)
+    words = (ctypes.c_int64 * (8 * STATE.threads)).from_address(STATE.ranges)[::8]
+    assert [word >> 32 for word in words] == [STATE.number] * STATE.threads
+    assert all(word & 0xFFFF == word >> 16 & 0xFFFF for word in words)  # nothing is left
 
 
 def test_faults_in_helpers_are_reported(monkeypatch):

@@ -1,22 +1,27 @@
 """Machine code of threads that help with the work-items of short calls, and of the thread that shares them.
 
-Work-items are claimed by taking one from a word that holds how many are left, and above them the number of the call:
-a thread that comes late finds none left of the call that it knew, and never one of the next by mistake.  What a call
-is, it reads only once it has one of its work-items, because the calling thread then waits for it.  Source: futex(2) and
-the LLVM language reference, "Atomic Memory Ordering Constraints".
+Each thread has a range of work-items, the same in each call of a kernel, so that arrays stay in the cache of its core.
+It claims them from the front; once it has none it takes the last ones of the others.  A range is one word: what is left
+of it, and above that the number of the call, so that a thread that comes late never takes one of the next call for one
+that it knew.  What a call is, it reads only once it has one of its work-items, because the calling thread then waits
+for it.  Source: futex(2) and the LLVM language reference, "Atomic Memory Ordering Constraints".
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
+from typing import Any
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.llvm import I8, I32, I64, if_then, index
+from tl_dpnp.kernels.llvm import I8, I32, I64, counted_loop, if_then, index
 
-__all__ = ["GROUP_WORDS", "HELPER", "MONOTONIC", "SHARE", "STATE", "State", "emit_helpers", "with_usual_control"]
+__all__ = [
+    "GROUP_WORDS", "HELPER", "MONOTONIC", "SHARE", "STATE", "State", "emit_helpers", "ranges_for",
+    "with_usual_control",
+]
 
 #: Names of the functions: what a helping thread runs, and what shares the work-items of a call.
 HELPER, SHARE = "help", "share"
@@ -30,6 +35,8 @@ _EVERYONE = (1 << 31) - 1
 #: thread's stack, and room for what other versions of the runtime may add.
 GROUP_WORDS = 8
 _LINE = 8  # words of a cache line
+#: Where a range has its number of the call and its first work-item; the one after its last is in the lowest bits.
+_NUMBER, _FRONT, _BITS = 32, 16, 0xFFFF
 #: How often to look at a word before looking at the clock, or giving way to another thread.
 _LOOKS = 64
 
@@ -37,21 +44,32 @@ _LOOKS = 64
 class State(ctypes.Structure):
     """What the threads share: words that they write are on cache lines of their own.
 
-    `ticket` holds the number of the call and below it, in 32 bits, the work-items that are left; `done` counts those
-    that helpers have done.  `bell` is what sleeping helpers wait for, `sleepers` how many do, `quit` whether they are
-    to end.  `busy` is 1 while a call is shared, `kernel` and `values` are its function and arguments.  `helpers` is the
-    number of threads, `spin` how many nanoseconds they look for work before they sleep, `last` when the last call
-    began.
+    `number` counts the calls, `done` the work-items that helpers have done.  `bell` is what sleeping helpers wait for,
+    `sleepers` how many do, `quit` whether they are to end.  `busy` is 1 while a call is shared, `kernel` and `values`
+    are its function and arguments, `threads` how many have a range.  `helpers` is the number of threads, `spin` how
+    many nanoseconds they look for work before they sleep, `last` when the last call began.  The words of the ranges are
+    at `ranges`, each on a line of its own, that of the calling thread first.
     """
 
-    _fields_ = [field for name in ("ticket", "done", "bell", "sleepers", "quit", "busy", "kernel", "helpers")
+    _fields_ = [field for name in ("number", "done", "bell", "sleepers", "quit", "busy", "kernel", "helpers")
                 for field in ((name, ctypes.c_int64), (f"_{name}", ctypes.c_int64 * (_LINE - 1)))] + [
-        ("values", ctypes.c_int64), ("spin", ctypes.c_int64), ("last", ctypes.c_int64)]
+        (name, ctypes.c_int64) for name in ("values", "threads", "ranges", "spin", "last")]
 
 
-_memory = (ctypes.c_char * (ctypes.sizeof(State) + 8 * _LINE))()
-#: The state of this process, at the beginning of a cache line.
-STATE = State.from_buffer(_memory, -ctypes.addressof(_memory) % (8 * _LINE))
+def _on_lines(type_: type[Any]) -> Any:
+    """Return an object that is all zeros and begins with a cache line."""
+    memory = (ctypes.c_char * (ctypes.sizeof(type_) + 8 * _LINE))()
+    return type_.from_buffer(memory, -ctypes.addressof(memory) % (8 * _LINE))
+
+
+#: The state of this process.
+STATE: State = _on_lines(State)
+
+
+def ranges_for(threads: int) -> ctypes.Array[ctypes.c_int64]:
+    """Return memory for the ranges of so many threads; there is nothing to do in them."""
+    ranges: ctypes.Array[ctypes.c_int64] = _on_lines(ctypes.c_int64 * (_LINE * threads))
+    return ranges
 
 
 class _Emitter:
@@ -94,34 +112,52 @@ class _Emitter:
         builder.branch(again)
         builder.position_at_end(after)
 
-    def run_what_is_left(self) -> ir.Value:
-        """Run work-items of the call as long as there are some; returns how many."""
+    def range_of(self, thread: ir.Value) -> ir.Value:
+        """Return a pointer to the range of a thread."""
         builder = self.builder
-        count, group, is_left = self.variable(), self.variable(GROUP_WORDS), self.variable()
+        place = builder.add(self.load("ranges"), builder.mul(thread, index(8 * _LINE)))
+        return builder.inttoptr(place, I64.as_pointer())
+
+    def ends_of(self, thread: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """Return the range of a thread as it is now, its first work-item and the one after its last."""
+        builder = self.builder
+        found = builder.load_atomic(self.range_of(thread), "seq_cst", 8)
+        front = builder.and_(builder.lshr(found, index(_FRONT)), index(_BITS))
+        return found, front, builder.and_(found, index(_BITS))
+
+    def run_what_is_left(self, own: ir.Value) -> ir.Value:
+        """Run work-items of the call as long as there are some, beginning with the `own` ones; returns how many."""
+        builder = self.builder
+        count, group, passed = self.variable(), self.variable(GROUP_WORDS), self.variable()
         builder.store(index(0), count)
         for place in range(GROUP_WORDS):
             builder.store(index(0), builder.gep(group, [index(place)]))
-        builder.store(index(1), is_left)
+        builder.store(index(0), passed)
 
         def claim() -> None:
-            ticket = self.load("ticket")
-            left = builder.and_(ticket, index(0xFFFFFFFF))
-            there = builder.icmp_signed("!=", left, index(0))
-            builder.store(builder.zext(there, I64), is_left)
-            if_then(builder, there, lambda: take(ticket, left))
+            threads, is_own = self.load("threads"), builder.icmp_signed("==", builder.load(passed), index(0))
+            other = builder.urem(builder.add(own, builder.load(passed)), threads)
+            thread = builder.select(is_own, own, other)
+            found, front, back = self.ends_of(thread)
+            last = builder.sub(back, index(1))
+            item = builder.select(is_own, front, last)
+            rest = builder.select(
+                is_own, builder.add(found, index(1 << _FRONT)), builder.sub(found, index(1)))
+            with builder.if_else(builder.icmp_signed("!=", front, back)) as (there, nothing):
+                with there:
+                    taken = builder.cmpxchg(self.range_of(thread), found, rest, "seq_cst", "seq_cst")
+                    if_then(builder, builder.extract_value(taken, 1), lambda: run(item))
+                with nothing:
+                    builder.store(builder.add(builder.load(passed), index(1)), passed)
 
-        def take(ticket: ir.Value, left: ir.Value) -> None:
-            taken = builder.cmpxchg(self.word("ticket"), ticket, builder.sub(ticket, index(1)), "seq_cst", "seq_cst")
-            if_then(builder, builder.extract_value(taken, 1), lambda: run(left))
-
-        def run(left: ir.Value) -> None:
-            builder.store(builder.sub(left, index(1)), group)
+        def run(item: ir.Value) -> None:
+            builder.store(item, group)
             kernel = builder.inttoptr(self.load("kernel"), ir.FunctionType(
                 ir.VoidType(), [I64, I64.as_pointer(), I64]).as_pointer())
             builder.call(kernel, [self.load("values"), group, index(0)])
             builder.store(builder.add(builder.load(count), index(1)), count)
 
-        self.loop_while(lambda: builder.icmp_signed("!=", builder.load(is_left), index(0)), claim)
+        self.loop_while(lambda: builder.icmp_signed("<", builder.load(passed), self.load("threads")), claim)
         return builder.load(count)
 
     def pause(self) -> None:
@@ -159,7 +195,7 @@ def emit_helpers(module: ir.Module, addresses: SimpleNamespace) -> ir.Function:
     `addresses` are those of ``syscall``, ``sched_yield`` and ``clock_gettime``.
 
     ``share(kernel, values, items, wakes)`` runs the work-items of a kernel with other threads, waking those that sleep
-    if `wakes` is not 0; it returns 0, and does nothing, while another call is shared.  ``help(nothing)`` is a thread.
+    if `wakes` is not 0; it returns 0, and does nothing, while another call is shared.  ``help(number)`` is a thread.
     """
     type_ = ir.FunctionType(I64, [I64] * 4)
     share = _function(module, type_, SHARE)
@@ -184,8 +220,7 @@ def _emit_share(code: _Emitter) -> None:
     builder.position_at_end(mine)
     for name, value in (("kernel", kernel), ("values", values), ("done", index(0))):
         code.store(name, value)
-    number = builder.add(builder.lshr(code.load("ticket"), index(32)), index(1))
-    code.store("ticket", builder.or_(builder.shl(number, index(32)), items))
+    _divide(code, items)
 
     def wake() -> None:
         code.add("bell", 1)
@@ -194,7 +229,7 @@ def _emit_share(code: _Emitter) -> None:
     someone = builder.and_(builder.icmp_signed("!=", code.load("sleepers"), index(0)),
                            builder.icmp_signed("!=", wakes, index(0)))
     if_then(builder, someone, wake)
-    others = builder.sub(items, code.run_what_is_left())
+    others = builder.sub(items, code.run_what_is_left(index(0)))
     looks = code.variable()
     builder.store(index(0), looks)
     def wait() -> None:
@@ -208,12 +243,32 @@ def _emit_share(code: _Emitter) -> None:
     builder.ret(index(1))
 
 
-def _emit_help(code: _Emitter) -> None:
+def _divide(code: _Emitter, items: ir.Value) -> None:
+    """Give each thread, or as many as there are work-items, a range of them that is as long as the others'."""
     builder = code.builder
+    number = builder.add(code.load("number"), index(1))
+    code.store("number", number)
+    threads = builder.add(code.load("helpers"), index(1))
+    threads = builder.select(builder.icmp_signed("<", threads, items), threads, items)
+    code.store("threads", threads)
+    tag = builder.shl(number, index(_NUMBER))
+
+    def give(thread: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
+        ends = thread, builder.add(thread, index(1))
+        front, back = (builder.udiv(builder.mul(end, items), threads) for end in ends)
+        range_ = builder.or_(tag, builder.or_(builder.shl(front, index(_FRONT)), back))
+        builder.store_atomic(range_, code.range_of(thread), "seq_cst", 8)
+        return []
+
+    counted_loop(builder, index(0), threads, index(1), [], give)
+
+
+def _emit_help(code: _Emitter) -> None:
+    builder, (own,) = code.builder, code.function.args
     since = code.variable()
 
     def work() -> None:
-        count = code.run_what_is_left()
+        count = code.run_what_is_left(own)
         builder.atomic_rmw("add", code.word("done"), count, "seq_cst")
         builder.store(code.nanoseconds(), since)
 
@@ -223,7 +278,7 @@ def _emit_help(code: _Emitter) -> None:
 
         def nothing_yet() -> ir.Value:
             few = builder.icmp_signed("<", builder.load(looks), index(_LOOKS))
-            return builder.and_(few, builder.icmp_signed("==", left(), index(0)))
+            return builder.and_(few, builder.not_(is_work()))
 
         def look() -> None:
             code.pause()
@@ -237,21 +292,20 @@ def _emit_help(code: _Emitter) -> None:
     def sleep() -> None:
         bell = code.load("bell")
         code.add("sleepers", 1)
-        idle_still = builder.and_(builder.icmp_signed("==", left(), index(0)),
-                                  builder.icmp_signed("==", code.load("quit"), index(0)))
+        idle_still = builder.and_(builder.not_(is_work()), builder.icmp_signed("==", code.load("quit"), index(0)))
         if_then(builder, idle_still, lambda: code.futex(_WAIT, bell))
         code.add("sleepers", -1)
         builder.store(code.nanoseconds(), since)
 
-    def left() -> ir.Value:
-        return builder.and_(code.load("ticket"), index(0xFFFFFFFF))
+    def is_work() -> ir.Value:
+        _, front, back = code.ends_of(own)
+        return builder.icmp_signed("!=", front, back)
 
     def live() -> None:
         builder.store(code.nanoseconds(), since)
 
         def turn() -> None:
-            is_work = builder.icmp_signed("!=", left(), index(0))
-            with builder.if_else(is_work) as (then, otherwise):
+            with builder.if_else(is_work()) as (then, otherwise):
                 with then:
                     work()
                 with otherwise:

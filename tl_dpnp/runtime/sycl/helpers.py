@@ -14,7 +14,7 @@ import threading
 
 from tl_dpnp import config
 from tl_dpnp.runtime.native_calls import machine_code
-from tl_dpnp.runtime.sycl.helper_code import HELPER, STATE
+from tl_dpnp.runtime.sycl.helper_code import HELPER, STATE, ranges_for
 from tl_dpnp.runtime.sycl.host_call_code import HostEmitter
 
 __all__ = ["start", "stop"]
@@ -39,18 +39,20 @@ def start(cores: int) -> None:
         spin = config.get("SPIN_US")
         count = min(cores, len(os.sched_getaffinity(0))) - 1 if spin else 0
         STATE.spin = 1000 * spin
+        ranges = ranges_for(count + 1)
+        STATE.ranges = ctypes.addressof(ranges)
         # Where two threads make the machine code at the same time, this one's need not be the one that is kept.
         engine, _ = machine_code(HostEmitter)
-        _keep.append(engine)
+        _keep.extend((engine, ranges))
         entry = ctypes.c_void_p(engine.get_function_address(HELPER))
         create = ctypes.CDLL(None).pthread_create
         # Signals are Python's: a helper that took one would not wake the thread that waits for it.  Those of faults are
         # the thread's own: where they are blocked, the process ends without a word.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _FAULTS)
         try:
-            for _ in range(count):
+            for number in range(count):
                 thread = ctypes.c_ulong()
-                if create(ctypes.byref(thread), None, entry, None):
+                if create(ctypes.byref(thread), None, entry, ctypes.c_void_p(number + 1)):
                     break  # no more threads for this user: what there is will do
                 _threads.append(thread)
         finally:
