@@ -101,7 +101,7 @@ class ShortCallNumbers:
     `longest_step` seconds by OpenCL.
 
     Where other programs want the cores, sharing may lose the time of `calls_to_lose` calls, and `calls_after_loss` are
-    not shared then.
+    not shared then.  One that comes after a pause, or wakes helpers, counts as one that is lost at most.
     """
 
     longest: float
@@ -113,5 +113,5 @@ class ShortCallNumbers:
     least_work: int
     items: int = 4
     calls_alone: int = 4
-    calls_to_lose: int = 4
+    calls_to_lose: int = 16
     calls_after_loss: int = 500

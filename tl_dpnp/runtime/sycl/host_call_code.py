@@ -298,9 +298,13 @@ class HostEmitter(CallEmitter):
         is_long = builder.icmp_signed(">=", alone, index(SHORT_CALLS.worth_waking))
         wakes = builder.zext(builder.or_(follows, is_long), I64)
         self.store(begin, index(ctypes.addressof(STATE) + State.last.offset), index(0))
+        awake = builder.icmp_signed("==", self._of_state("sleepers"), index(0))
         ran = builder.call(self.share, [self.field("kernel"), self.values, items, wakes])
         if_then(builder, builder.icmp_signed("==", ran, index(0)), lambda: self._run_items(items))
-        gained = builder.add(self.field("gained"), builder.sub(alone, self._take_time(begin)))
+        gain, loss = builder.sub(alone, self._take_time(begin)), builder.sub(index(0), alone)
+        # A first call after a pause is slow in any case: its caches are cold, and the cores have to wake up.
+        is_fair = builder.or_(builder.and_(follows, awake), builder.icmp_signed(">", gain, loss))
+        gained = builder.add(self.field("gained"), builder.select(is_fair, gain, loss))
         most = builder.mul(alone, index(SHORT_CALLS.calls_to_lose))
         self.set("gained", builder.select(builder.icmp_signed("<", gained, most), gained, most))
 
