@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+import tl_dpnp
+from tl_dpnp import config
 from tl_dpnp.lowering.emission.variables import pieces
+from tl_dpnp.target.catalog import CORES
 
 
 @pytest.mark.parametrize(
@@ -20,3 +25,27 @@ from tl_dpnp.lowering.emission.variables import pieces
 )
 def test_rows_are_cut_into_vectors(count, reach, expected):
     assert pieces(count, 16, reach) == expected
+
+
+@pytest.mark.parametrize(
+    ("count", "reach", "expected"),
+    [(34, 0, [(0, 16), (16, 16), (30, 4)]), (2, 0, [(0, 2)]), (33, 0, [(0, 16), (16, 16), (32, 1)])])
+def test_what_is_computed_twice_is_no_vector_that_is_too_narrow(count, reach, expected):
+    assert pieces(count, 16, reach, narrowest=4) == expected
+
+
+_NARROW = re.compile(r"<2 x float>")
+
+
+@pytest.mark.parametrize("core", [name for name in CORES if name != "sse"])
+@pytest.mark.parametrize("rows", [18, 34, 50])
+def test_two_rows_that_are_left_over_are_no_vector_of_two_floats(rows, core):
+    """LLVM sets the other lanes of a register to 0 before each operation with such a vector: two shuffles for one."""
+    source = f"""func @product(%A: memref<f32x{rows}x30>, %B: memref<f32x30x20>, %C: memref<f32x{rows}x20>) {{
+  gemm.n.n 1.0, %A, %B, 0.0, %C : f32, memref<f32x{rows}x30>, memref<f32x30x20>, f32, memref<f32x{rows}x20>
+}}"""
+    with config.scope(CORE=core):
+        (text,) = tl_dpnp.compile(source, form="vector").inspect_llvm().values()
+    products = [line for line in text.splitlines() if "fma" in line and "call" in line]
+    assert products
+    assert not any(map(_NARROW.search, products))

@@ -229,8 +229,9 @@ class _MicroKernel:
         if own is not None and own != maker.palette:
             configure(builder, own)
         width = vector_width(self.kernel.contraction, maker.device.core)
-        masks = maker.device.core.masks and self._is_alone
-        emit_nest(builder, nest, arguments, maker.layout, width, maker.engine, masks=masks)
+        core = maker.device.core
+        emit_nest(builder, nest, arguments, maker.layout, width, maker.engine, masks=core.masks and self._is_alone,
+                  narrowest=min(width, max(1, core.narrowest_bytes // self.kernel.contraction.element.bytes)))
         if own is not None and own != maker.palette:
             release(builder)
 

@@ -80,7 +80,7 @@ FUSION = FusionNumbers(large_matrix=8 << 20, large_side=16, least_steps=4, steps
                        worth_transposing=2, transposing=10, collecting=4, short_tile=1.75)
 
 #: A work-item of a GPU: vectors are its loads of 16 bytes.
-GPU = Core("work-item", vector_bytes=16, registers=16)
+GPU = Core("work-item", vector_bytes=16, registers=16, narrowest_bytes=1)
 
 
 def core_of(facts: Mapping[str, str], vector_bytes: int) -> Core:

@@ -116,7 +116,8 @@ class Core:
     loads only `load_share` is there for the operands of a product, because cache lines that arrive take turns with
     them.  `shuffle` is how many cycles multiply-adds wait for an element that is put into a vector beside one of
     another column: the time of a multiply-add where it takes a port that those need, and less where it has others.
-    `masks` says that masked loads and stores cost no more than whole ones.
+    `masks` says that masked loads and stores cost no more than whole ones.  Compilers make vectors of less than
+    `narrowest_bytes` out of wider ones, whose other lanes they set to zero before each operation.
     """
 
     name: str
@@ -129,6 +130,7 @@ class Core:
     latency: int = 4
     shuffle: float = 0.25
     masks: bool = False
+    narrowest_bytes: int = 16
     tiles: TileNumbers = field(default_factory=TileNumbers)
 
     def __str__(self) -> str:

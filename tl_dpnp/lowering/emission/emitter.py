@@ -103,11 +103,12 @@ def _stores_twice(nest: Nest) -> bool:
 
 def emit_nest(
     builder: ir.IRBuilder, nest: Nest, arguments: NestArguments, layout: SubgroupLayout, vector_width: int,
-    engine: MatrixEngine = NO_ENGINE, *, masks: bool = False,
+    engine: MatrixEngine = NO_ENGINE, *, masks: bool = False, narrowest: int = 1,
 ) -> None:
     """Append the code of `nest`, which `realize` returned, at the builder's position.
 
-    With `masks` rows that are left over are a vector of which some lanes are neither loaded nor stored.
+    With `masks` rows that are left over are a vector of which some lanes are neither loaded nor stored.  Vectors have
+    the `narrowest` lanes at least where some may be computed twice, or left out.
     """
     private = {
         buffer.name: private_array(builder, buffer.element, buffer.elements)
@@ -132,7 +133,7 @@ def emit_nest(
 
         tensor_cores = TensorCores.start(memory, forms)
     emitter = _Emitter(
-        builder, arguments, pointers, layout, vector_width, _computes_twice(nest), stores_twice, variables,
+        builder, arguments, pointers, layout, vector_width, narrowest, _computes_twice(nest), stores_twice, variables,
         memory, engine, streamed, copies, tensor_cores, Shares.of(nest))
     emitter.find_subgroup()
     emitter.nodes(nest.body)
@@ -148,6 +149,7 @@ class _Emitter:
     pointers: dict[str, ir.Value]
     layout: SubgroupLayout
     vector_width: int
+    narrowest: int
     computes_twice: bool
     stores_twice: bool
     variables: Variables
@@ -241,10 +243,11 @@ class _Emitter:
         assert loop.static_range is not None
         iterations = loop.static_range
         if loop.derived:
-            return cut_fused(loop, self.memory.blocks, self.memory.vector_width)
-        cuts = pieces(len(iterations), self.memory.vector_width, iterations.start if twice else None)
+            return cut_fused(loop, self.memory.blocks, self.memory.vector_width, self.narrowest)
+        reach = iterations.start if twice else None
+        cuts = pieces(len(iterations), self.memory.vector_width, reach, self.narrowest)
         if masked:
-            cuts = with_last_filled(cuts, self.memory.vector_width)
+            cuts = with_last_filled(cuts, self.memory.vector_width, self.narrowest)
         return [tuple(min(iterations.start + start + lane, iterations.stop - 1) for lane in range(width))
                 for start, width in cuts]
 

@@ -33,17 +33,18 @@ class PerLane:
 Variable: TypeAlias = int | ir.Value | Lanes | PerLane
 
 
-def pieces(count: int, width: int, reach: int | None = None) -> list[tuple[int, int]]:
+def pieces(count: int, width: int, reach: int | None = None, narrowest: int = 1) -> list[tuple[int, int]]:
     """Cut `count` iterations into vectors: full ones of `width` lanes, then smaller ones for the rest.
 
     The result lists first iteration and width of each.  With `reach`, the last vector may reach back over its
-    predecessors and over that many iterations in front of the first one; they are then computed twice.
+    predecessors and over that many iterations in front of the first one; they are then computed twice.  Where that is
+    a vector at all, it has the `narrowest` lanes at least.
     """
     full = count // width * width
     result = [(start, width) for start in range(0, full, width)]
     rest = count - full
     if rest and reach is not None:
-        covering = power_of_two(rest)
+        covering = power_of_two(rest) if rest == 1 else max(power_of_two(rest), narrowest)
         if covering <= count + reach:
             return [*result, (count - covering, covering)]
     start = full
@@ -55,12 +56,16 @@ def pieces(count: int, width: int, reach: int | None = None) -> list[tuple[int, 
     return result
 
 
-def with_last_filled(cuts: list[tuple[int, int]], width: int) -> list[tuple[int, int]]:
-    """Make one vector of several at the end that are smaller than `width`; it goes on beyond the last iteration."""
+def with_last_filled(cuts: list[tuple[int, int]], width: int, narrowest: int = 1) -> list[tuple[int, int]]:
+    """Make one vector of several at the end that are smaller than `width`, or of one that is too narrow.
+
+    It goes on beyond the last iteration.
+    """
     smaller = [cut for cut in cuts if cut[1] < width]
-    if len(smaller) < 2:
+    rest = sum(lanes for _, lanes in smaller)
+    if len(smaller) < 2 and not 1 < rest < narrowest:
         return cuts
-    return [*cuts[: -len(smaller)], (smaller[0][0], power_of_two(sum(lanes for _, lanes in smaller)))]
+    return [*cuts[: -len(smaller)], (smaller[0][0], max(power_of_two(rest), narrowest))]
 
 
 @dataclass
