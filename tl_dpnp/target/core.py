@@ -112,12 +112,12 @@ class Core:
 
     `name` is what the setting ``TL_DPNP_CORE`` calls it.  `vector_bytes` is the width of its vectors as the compiler
     uses them and `registers` the number of those.  A cycle has so many `multiply_adds` of whole vectors, and `loads` of
-    `load_bytes` or of one element for all lanes; the result of a multiply-add is there after `latency` cycles.  Of the
-    loads only `load_share` is there for the operands of a product, because cache lines that arrive take turns with
-    them.  `shuffle` is how many cycles multiply-adds wait for an element that is put into a vector beside one of
-    another column: the time of a multiply-add where it takes a port that those need, and less where it has others.
-    `masks` says that masked loads and stores cost no more than whole ones.  Compilers make vectors of less than
-    `narrowest_bytes` out of wider ones, whose other lanes they set to zero before each operation.
+    `load_bytes` or `element_loads` of one element for all lanes; the result of a multiply-add is there after `latency`
+    cycles.  Of the loads of vectors only `load_share` is there for the operands of a product, because cache lines that
+    arrive take turns with them.  `shuffle` is how many cycles multiply-adds wait for an element that is put into a
+    vector beside one of another column: the time of a multiply-add where it takes a port that those need, and less
+    where it has others.  `masks` says that masked loads and stores cost no more than whole ones.  Compilers make
+    vectors of less than `narrowest_bytes` out of wider ones, whose other lanes they set to zero before each operation.
     """
 
     name: str
@@ -125,6 +125,7 @@ class Core:
     registers: int
     multiply_adds: int = 2
     loads: int = 2
+    element_loads: int = 2
     load_bytes: int = 32
     load_share: float = 1.0
     latency: int = 4
@@ -147,9 +148,9 @@ class Core:
         elements = vectors if shared and shared.together and not height else columns
         vector = -(-self.vector_bytes // self.load_bytes)
         lines = 1 + self.load_bytes / CACHE_LINE if splits else 1
-        loads = ((height + (shared is not None)) * vector * lines + elements) / (self.loads * self.load_share)
+        loads = (height + (shared is not None)) * vector * lines
         products = (height * columns + vectors) / self.multiply_adds + self.shuffle * shuffles
-        return max(products, loads, self.latency) + _DISTURBANCE * loads
+        return self._cycles(products, loads, elements)
 
     def across(self, columns: int, across: Across, *, together: bool = False, single: bool = False) -> float:
         """Estimate the cycles of one step of the sum of a tile of so many columns, whose vectors hold several each.
@@ -160,15 +161,21 @@ class Core:
         """
         vectors, steps = -(-columns // across.columns), 1 if single else across.steps
         joined = 0 if together else (columns - vectors) / steps
-        loads = (1 + (vectors if together else columns / steps)) / (self.loads * self.load_share)
+        loads = 1 + (vectors if together else columns / steps)
         products = vectors / self.multiply_adds + self.shuffle * (joined + vectors)
-        return max(products, loads, self.latency) + _DISTURBANCE * loads
+        return self._cycles(products, loads)
+
+    def _cycles(self, products: float, vectors: float, elements: int = 0) -> float:
+        """Return the cycles of what is computed, and of loads of vectors and of elements beside it."""
+        vector_loads = self.loads * self.load_share
+        loads = vectors / vector_loads + elements / self.element_loads
+        return max(products, loads, self.latency) + _DISTURBANCE * (vectors + elements) / vector_loads
 
     def registers_across(self, columns: int, across: Across) -> int:
-        """Return the registers of such a tile: its sums, a block of A and one of B, what a shuffle makes of that, and
-        how it is shuffled where columns take more than 128 bits."""
+        """Return the registers of such a tile: its sums, a block of A, two of B, what a shuffle makes of those, and how
+        they are shuffled where columns take more than 128 bits."""
         indices = across.steps if across.place * self.vector_bytes // across.lanes > _SHUFFLED_IN_PLACE else 0
-        return -(-columns // across.columns) + across.steps + 2 + indices
+        return -(-columns // across.columns) + across.steps + 4 + indices
 
     def registers_shared(self, height: int, columns: int, shared: Shared) -> int:
         """Return the registers of a tile of `height` vectors, with rows that share others.
