@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.lowering.support import gemm
+from tl_dpnp.lowering.nest import leaves
+from tl_dpnp.lowering.tactics.vectors import vector_schedule
 from tl_dpnp.lowering.tile_cycles import TileCycles, most_columns, vector_width
 from tl_dpnp.lowering.tiling import vector_tiling
 from tl_dpnp.scalars import F32, F64
@@ -123,3 +125,16 @@ def test_choices_for_two_hundred_shapes(core, golden: Callable[[str, str], None]
         width = vector_width(contraction, core)
         lines.append(f"{element} {m}x{n}x{k}: {vector_tiling(contraction, core)}, of {width} lanes\n")
     golden(f"tiles.{request.node.callspec.id}.txt", "".join(lines))
+
+
+@pytest.mark.parametrize("core", [ZEN5, INTEL_SERVER, AVX2], ids=str)
+@pytest.mark.parametrize(("rows", "by_columns"), [(51, True), (46, True), (64, False)])
+def test_columns_that_begin_inside_a_line_are_stored_one_after_the_other(core, rows, by_columns):
+    """Of three columns of 51 f64 that are stored row by row each line of the cache is written twice: 1.4 times as long.
+    """
+    nest = vector_schedule(gemm(rows, 3, 6, element=F64), core).nest
+    stores = [leaf for leaf in leaves(nest.body) if leaf.assign.target.buffer.name == "C"]
+    kinds = [[loop.kind for loop in leaf.loops if loop.kind != "serial"] for leaf in stores]
+    whole = [found for found in kinds if set(found) == {"vectorized", "unrolled"}]
+    assert whole
+    assert all((found[-1] == "vectorized") == by_columns for found in whole)

@@ -74,7 +74,7 @@ def vector_schedule(contraction: Contraction, core: Core, tiling: Tiling | None 
             schedule.reorder(part.rows, part.columns)
         for tile in _tile_rows(schedule, part, contraction.rows, tiling.vectors, width):
             reduction = _finish_tile(schedule, tile, contraction.depth, tiling.unroll, width if shares else 0,
-                                     shares and estimate.across is not None)
+                                     shares and estimate.across is not None, by_columns=estimate.splits)
             single = schedule.is_static(part.outer) and count(schedule, part.outer) == 1
             reductions += [reduction] if reduction is not None else []
             others += [tile.outer if single else part.outer]
@@ -177,12 +177,14 @@ def _tile_rows(schedule: Schedule, part: Part, rows: Bound, vectors: int, width:
 
 
 def _finish_tile(
-    schedule: Schedule, tile: Part, depth: Bound | None, unroll: int, shared: int = 0, in_blocks: bool = False
+    schedule: Schedule, tile: Part, depth: Bound | None, unroll: int, shared: int = 0, in_blocks: bool = False,
+    by_columns: bool = False,
 ) -> str | None:
     """Vectorize the rows and unroll the columns of a tile, and hoist its reduction out of both.
 
     Rows that are left over share vectors of `shared` lanes; 0 where they do not.  Where they are all, these may take
-    several steps of the sum `in_blocks`.
+    several steps of the sum `in_blocks`.  Vectors are stored `by_columns` where they meet in lines of the cache, which
+    are then written once.
     Returns the loop that the reduction runs in, or None if it has none or is unrolled.
     """
     rows = tile.rows if schedule.range_of(tile.rows) is not None else None
@@ -192,9 +194,9 @@ def _finish_tile(
         decomposed = schedule.decompose_reduction(tile.reduction, above=inner[0])
         copies += [decomposed.init, decomposed.finish]
     vectors = None
-    for renamed in copies:
-        mixed = _fill_vectors(schedule, rows and renamed.get(rows, rows),
-                              tile.columns and renamed.get(tile.columns, tile.columns), shared)
+    for place, renamed in enumerate(copies):
+        columns = tile.columns and renamed.get(tile.columns, tile.columns)
+        mixed = _fill_vectors(schedule, rows and renamed.get(rows, rows), columns, shared, by_columns and place == 2)
         vectors = vectors or mixed
         if tile.jam is not None:
             schedule.unroll(renamed.get(tile.jam, tile.jam))
@@ -223,10 +225,13 @@ def _in_blocks(schedule: Schedule, reduction: str, vectors: str, depth: Bound | 
     return split.outer
 
 
-def _fill_vectors(schedule: Schedule, rows: str | None, columns: str | None, shared: int) -> str | None:
+def _fill_vectors(
+    schedule: Schedule, rows: str | None, columns: str | None, shared: int, by_columns: bool = False
+) -> str | None:
     """Make whole vectors of the rows of a tile; rows that are left over by those of `shared` lanes share vectors.
 
-    These have the rows of several columns.  Returns their loop where there are no whole vectors.
+    These have the rows of several columns.  Vectors of one column follow one another `by_columns`, else those of one
+    row do.  Returns the loop of shared vectors where no others are.
     """
     range_ = None if rows is None else schedule.range_of(rows)
     rest = len(range_) % shared if range_ is not None and shared else 0
@@ -235,6 +240,8 @@ def _fill_vectors(schedule: Schedule, rows: str | None, columns: str | None, sha
         if not alone:
             split = schedule.split(rows, len(range_) - rest)
             assert split.remainder is not None
+            if by_columns:
+                schedule.reorder(columns, split.outer, split.inner)
             schedule.unroll(split.outer)
             schedule.vectorize(split.inner)
             schedule.unroll(columns)
@@ -243,6 +250,8 @@ def _fill_vectors(schedule: Schedule, rows: str | None, columns: str | None, sha
         fused = schedule.fuse(columns, rows)
         schedule.vectorize(fused)
         return fused if alone else None
+    if by_columns and rows is not None and columns is not None:
+        schedule.reorder(columns, rows)
     if rows is not None and range_ is not None:
         # A single row needs no vector, and the one element of an order-0 result has no index to vectorize.
         (schedule.vectorize if len(range_) > 1 else schedule.unroll)(rows)
