@@ -128,11 +128,14 @@ def test_choices_for_two_hundred_shapes(core, golden: Callable[[str, str], None]
 
 
 @pytest.mark.parametrize("core", [ZEN5, INTEL_SERVER, AVX2], ids=str)
-@pytest.mark.parametrize(("rows", "by_columns"), [(51, True), (46, True), (64, False)])
-def test_columns_that_begin_inside_a_line_are_stored_one_after_the_other(core, rows, by_columns):
+@pytest.mark.parametrize(("rows", "beta", "by_columns"), [
+    (51, 0.0, True), (46, 0.0, True), (64, 0.0, False), (51, 1.0, False)])
+def test_columns_that_begin_inside_a_line_are_stored_one_after_the_other(core, rows, beta, by_columns):
     """Of three columns of 51 f64 that are stored row by row each line of the cache is written twice: 1.4 times as long.
+
+    Where C is read, loads would wait for the stores of the column before: up to three times as long.
     """
-    nest = vector_schedule(gemm(rows, 3, 6, element=F64), core).nest
+    nest = vector_schedule(gemm(rows, 3, 6, beta=beta, element=F64), core).nest
     stores = [leaf for leaf in leaves(nest.body) if leaf.assign.target.buffer.name == "C"]
     kinds = [[loop.kind for loop in leaf.loops if loop.kind != "serial"] for leaf in stores]
     whole = [found for found in kinds if set(found) == {"vectorized", "unrolled"}]

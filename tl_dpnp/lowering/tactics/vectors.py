@@ -68,13 +68,15 @@ def vector_schedule(contraction: Contraction, core: Core, tiling: Tiling | None 
     schedule.reorder("n", "m", *([JAM] if contraction.jam > 1 else []))
     estimate = TileCycles.of(contraction, core)
     shares = estimate.shares((tiling.vectors, tiling.columns))
+    # What reads C would wait for the last store to the line that it begins in.
+    by_columns = estimate.splits and _only_sets(contraction)
     reductions, others = [], []
     for part in tile_columns(schedule, contraction, tiling.columns):
         if part.columns is not None:
             schedule.reorder(part.rows, part.columns)
         for tile in _tile_rows(schedule, part, contraction.rows, tiling.vectors, width):
             reduction = _finish_tile(schedule, tile, contraction.depth, tiling.unroll, width if shares else 0,
-                                     shares and estimate.across is not None, by_columns=estimate.splits)
+                                     shares and estimate.across is not None, by_columns=by_columns)
             single = schedule.is_static(part.outer) and count(schedule, part.outer) == 1
             reductions += [reduction] if reduction is not None else []
             others += [tile.outer if single else part.outer]
@@ -108,8 +110,7 @@ def _across(contraction: Contraction, core: Core) -> Tiling | None:
     rows, columns, depth = contraction.rows, contraction.columns, contraction.depth
     if not (isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int)) or contraction.jam > 1:
         return None
-    assigns = [leaf.assign for leaf in leaves(contraction.nest.body)]
-    if any(a.update != "set" or any(access.buffer.name == OUTPUT for access in a.reads) for a in assigns):
+    if not _only_sets(contraction):
         return None
     across = depth * columns if strided_along(contraction, "n") else 0
     if not strided_along(contraction, "m") or 2 * (rows * columns + across) > rows * depth:
@@ -117,6 +118,12 @@ def _across(contraction: Contraction, core: Core) -> Tiling | None:
     tiling = vector_tiling(replace(contraction, rows=columns, columns=rows), core)
     divides = columns % (tiling.vectors * vector_width(contraction, core)) == 0 == rows % tiling.columns
     return tiling if divides else None
+
+
+def _only_sets(contraction: Contraction) -> bool:
+    """Whether the output is written and not read."""
+    assigns = [leaf.assign for leaf in leaves(contraction.nest.body)]
+    return all(a.update == "set" and all(access.buffer.name != OUTPUT for access in a.reads) for a in assigns)
 
 
 def _transposed_schedule(contraction: Contraction, tiling: Tiling, width: int, core: Core) -> Schedule:
