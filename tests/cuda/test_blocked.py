@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 import warnings
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -159,6 +160,16 @@ def test_pairs_that_are_added_to_stay_in_words_until_they_are_needed():
     assert "ld.global.v2.b16" not in ptx
     assert "ld.global.b32 old" in ptx
     assert "ld.global.u16 old" in ptx
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+def test_the_last_element_of_odd_columns_does_not_wait_for_pairs(element):
+    """A load to the register of another one is not started before that one has come."""
+    kernel = tl_dpnp.compile(source(element, element, beta="1.0"), target="cuda", form="blocked")
+    loads = r"ld\.global\.b32 (old\d+), (\S+);\s.*ld\.global\.u16 (old\d+), (\S+);"
+    pairs = re.findall(loads, only(kernel.inspect_ptx()))
+    assert len(pairs) > 16
+    assert all(first != second and place == other for first, place, second, other in pairs)
 
 
 def test_kernels_for_known_sizes_have_them_as_numbers():

@@ -267,9 +267,10 @@ class Epilogue:
         kind = "u16" if self.result in _HALVES else self.result
         if in_pairs:
             place = f"[dc+{unit.row * 2}]"
+            # Each to a register of its own: a load to that of another one would wait until that has come.
             return [f"setp.gt.and.s32 q, restp, {unit.row + 1}, present; "
                     f"@q ld.global.b32 old{first}, {place};",
-                    f"setp.eq.and.s32 q, restp, {unit.row + 1}, present; @q ld.global.u16 old{first}, {place};"]
+                    f"setp.eq.and.s32 q, restp, {unit.row + 1}, present; @q ld.global.u16 old{first + 1}, {place};"]
         return [f"{self._row(row)} @q ld.global.{kind} old{first + part}, {place};"
                 for part, (row, place) in enumerate(self._parts(unit))]
 
@@ -283,12 +284,12 @@ class Epilogue:
     def _stores(self, number: int, old: int, unit: _Unit, in_pairs: bool) -> list[str]:
         """Store elements."""
         if in_pairs:
-            place = f"[dc+{unit.row * 2}]"
-            return [self._value(number, old, "v"), self._value(number + 1, old, "u", is_high=True),
+            place, is_last = f"[dc+{unit.row * 2}]", f"setp.eq.and.s32 q, restp, {unit.row + 1}, present;"
+            single = [f"{is_last} @q mov.b32 old{old}, old{old + 1};"] if self.old else []
+            return [*single, self._value(number, old, "v"), self._value(number + 1, old, "u", is_high=True),
                     f"setp.gt.and.s32 q, restp, {unit.row + 1}, present; cvt.rn.{self.result}x2.f32 x, u, v; "
                     f"@q st.global.b32 {place}, x;",
-                    f"setp.eq.and.s32 q, restp, {unit.row + 1}, present; cvt.rn.{self.result}.f32 half, v; "
-                    f"@q st.global.b16 {place}, half;"]
+                    f"{is_last} cvt.rn.{self.result}.f32 half, v; @q st.global.b16 {place}, half;"]
         lines = []
         for part, (row, place) in enumerate(self._parts(unit)):
             lines += [self._row(row), self._value(number + part, old + part, "v")]
