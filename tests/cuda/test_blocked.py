@@ -61,7 +61,7 @@ def test_many_tiles_are_large():
         number, parts = plan.choice(m, n, k, products, _units)
         return plan.shapes[number].rows, plan.shapes[number].columns, parts
 
-    assert choice(8192, 8192, 8192) == (256, 128, 1)
+    assert choice(8192, 8192, 8192) == (128, 64, 1)
     assert choice(256, 128, 512, 10000)[2] == 1
     assert choice(256, 256, 8192)[2] >= 5
     assert choice(16, 6000, 3000)[0] == 16
@@ -170,6 +170,17 @@ def test_the_last_element_of_odd_columns_does_not_wait_for_pairs(element):
     pairs = re.findall(loads, only(kernel.inspect_ptx()))
     assert len(pairs) > 16
     assert all(first != second and place == other for first, place, second, other in pairs)
+
+
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+def test_three_blocks_of_large_products_of_f32_have_room(transposes):
+    kernel = tl_dpnp.compile(source("f32", "f32", transposes), target="cuda", cache=False)
+    unit, resources, blocks = H200.multiprocessor, only(kernel.resources()), kernel.lower(H200).plan.blocks
+    assert {shape.resident for shape in blocks.shapes} == {3}
+    for shape in blocks.shapes:
+        assert shape.resident * 32 * shape.warps * resources.registers <= unit.registers
+        assert shape.local_memory <= unit.room(shape.resident)
+    assert resources.stack <= 16
 
 
 def test_kernels_for_known_sizes_have_them_as_numbers():

@@ -110,15 +110,14 @@ HOPPER = Multiprocessor(
     memory_bytes=17.0, memory_latency=1400, turn=600, turn_instructions=200, barrier=200, exposed=0.7,
     blocked=BlockedNumbers(
         # The least numbers: of f64, 181 x 4 x 92 and 24 cubed were the smallest that were measured.
-        sharing_start=3000, sums_added=8, worth_sharing=1.03, least_of_batch=1 << 16,
+        sums_added=8, worth_sharing=1.03, least_of_batch=1 << 16,
         least_of_few=1 << 13,
         speeds=(
-            # What tiles of f32 take besides, and alone, and the speed of those of 64 x 128: on an H100, by 24 drawn
-            # products with 16 or 64 rows, from 500 to 2000 and to 6000, each in up to 20 ways, and 40 others in two.
-            # The way that is chosen took 1.01 times as long as the fastest on the geometric mean, at most 1.18.
-            TileSpeed("f32", 256, 128, 97, start=3100), TileSpeed("f32", 128, 128, 92, 2, 0.58, 2750),
-            TileSpeed("f32", 128, 64, 92, 2, 0.65, 2400), TileSpeed("f32", 64, 128, 92, 2, 0.69, 3300),
-            TileSpeed("f32", 64, 64, 83, 2, 0.72, 2100), TileSpeed("f32", 16, 128, 48, 2, 0.92, 1700),
+            # Those of f32: on an H100, by 36 drawn products from 500 to 6000, nine of them with 16 or 64 rows, each in
+            # nine or ten ways.  The way that is chosen took 1.03 times as long as the fastest on the geometric
+            # mean, at most 1.35.
+            TileSpeed("f32", 128, 64, 96, 3, 0.88, 1550, 1100), TileSpeed("f32", 64, 128, 95.5, 3, 0.72, 2000, 1100),
+            TileSpeed("f32", 64, 64, 90, 3, 0.92, 3850, 1100), TileSpeed("f32", 16, 128, 50, 3, 0.81, 3000, 1100),
             TileSpeed("f64", 128, 128, 133),
             TileSpeed("f64", 128, 64, 130, 2, 0.9), TileSpeed("f64", 64, 64, 116, 2, 0.86),
             TileSpeed("f64", 16, 128, 66, 2, 0.9), TileSpeed("16 bits", 128, 192, 700),

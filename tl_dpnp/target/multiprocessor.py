@@ -16,7 +16,7 @@ class TileSpeed:
     """How fast tiles of one shape of the blocked form are computed, by what operands are rounded to.
 
     `blocks` that have room make so many `multiplications` a cycle together, and one `alone` that share of them.  A tile
-    takes `start` cycles besides its products.
+    takes `start` cycles besides its products, and `sharing` more where blocks share its sums.
     """
 
     operands: str
@@ -26,20 +26,20 @@ class TileSpeed:
     blocks: int = 1
     alone: float = 1.0
     start: float = 3000
+    sharing: float = 3000
 
 
 @dataclass(frozen=True)
 class BlockedNumbers:
     """What the time of large products in the blocked form is estimated by.
 
-    Where blocks share sums, a tile takes `sharing_start` cycles more, and one for `sums_added` of them.  They share
-    where that gains more than the factor `worth_sharing`.  Where there are small tiles, products of a batch run in the
-    form from `least_of_batch` multiplications on if operands have no room in the staged form, and few products from
+    Where blocks share sums, a tile takes one cycle more for `sums_added` of them.  They share where that gains more
+    than the factor `worth_sharing`.  Where there are small tiles, products of a batch run in the form from
+    `least_of_batch` multiplications on if operands have no room in the staged form, and few products from
     `least_of_few` on if they have.  `speeds` are those of tiles for any sizes, and `known_speeds` those of tiles for
     batches of products of known sizes.
     """
 
-    sharing_start: float
     sums_added: float
     worth_sharing: float
     least_of_batch: int

@@ -9,6 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from tl_dpnp.kernels.mma.rows import LANES
+
 __all__ = ["Consecutive", "Panel"]
 
 #: What goes along memory: the rows of L or the columns of R (the side of the result), the sum, or nothing for sure.
@@ -50,7 +52,7 @@ class Panel:
         """Threads along memory."""
         if self._is_along_k:
             return max(self.lanes, self.threads // self.extent)
-        return math.gcd(self.extent, self.threads)
+        return math.gcd(self.extent, LANES)
 
     @property
     def _counts(self) -> tuple[int, int]:

@@ -19,6 +19,13 @@ from tl_dpnp.kernels.blocked.product import LEFT, RIGHT, BlockedProduct
 
 __all__ = ["MultistageProduct"]
 
+#: Copies that threads start together, at least, where there are steps to spare: if one comes behind loads from shared
+#: memory, the assembler puts three empty instructions in front of it.
+_TOGETHER = 3
+#: After how many steps copies are started, at least.  With two of three, the assembler (CUDA 13.0 and 13.5) moved the
+#: last products of a panel of f64 tiles of 32 x 16 behind the barrier, next to the first ones of the following panel,
+#: which do not wait for their sums: results were wrong.
+_PLACES = 3
 _REGISTERS = ".reg .b32 read, write, fa, fb, fa0, fb0, left, eg, ek;"
 
 
@@ -183,7 +190,7 @@ class MultistageProduct(BlockedProduct):
         tile, groups = self.warp_tile, self.depth // self.warp_tile.k
         assert groups % 2 == 0
         pitches = left.pitches, right.pitches
-        copies = [line for panel in self.panels for line in panel.copies("@more")]
+        copies = _in_turn([line for panel in self.panels for line in panel.copies("@more")], groups - 1)
         lines = [
             f"TILE: mov.u32 step, steps; sub.s32 left, steps, {self.stages - 1};",
             *self._arrived(), *tile.load(0, 0, *pitches, ""),
@@ -194,10 +201,19 @@ class MultistageProduct(BlockedProduct):
             if last:
                 lines += ["cp.async.commit_group;", *self._advance("read"), *self._arrived()]
             lines += tile.load((group + 1) % groups, (group + 1) % 2, *pitches, "@again" if last else "")
-            share = range(group * len(copies) // (groups - 1), (group + 1) * len(copies) // (groups - 1))
-            lines += _mixed(tile.multiply(group % 2), [] if last else [copies[number] for number in share])
+            lines += _mixed(tile.multiply(group % 2), [] if last else copies[group])
         return [*lines, *self._advance("write"), *left.to_next(), *right.to_next(),
                 "sub.s32 left, left, 1; sub.u32 step, step, 1; @again bra STEP;", "setp.eq.u32 stored, x, x;"]
+
+
+def _in_turn(lines: Sequence[str], places: int) -> list[list[str]]:
+    """Return which of some lines stand at each of so many places: several where there are more places than needed."""
+    result: list[list[str]] = [[] for _ in range(places)]
+    parts = min(places, max(_PLACES, -(-len(lines) // _TOGETHER)))
+    for part in range(parts):
+        first, end = (number * len(lines) // parts for number in (part, part + 1))
+        result[part * places // parts] = list(lines[first:end])
+    return result
 
 
 def _mixed(lines: Sequence[str], others: Sequence[str]) -> list[str]:

@@ -38,12 +38,14 @@ class Tile:
 
 _F64 = "m16n8k4_f64_f64_f64"
 #: For any sizes, by the type of the operands; the catalogue has the speed of each
-#: (`tl_dpnp.target.multiprocessor.TileSpeed`).
+#: (`tl_dpnp.target.multiprocessor.TileSpeed`).  Of tiles of f32 a multiprocessor has three blocks: with larger ones, of
+#: 128 sums of a thread, a scheduler has two warps, and often waits for both.
 TILES = {
     "f32": (
-        Tile(256, 128, MultiplyAdds(64, 64, 8, 4)), Tile(128, 128, MultiplyAdds(64, 64, 8, 4)),
-        Tile(128, 64, MultiplyAdds(64, 32, 8, 4)), Tile(64, 128, MultiplyAdds(64, 32, 8, 4)),
-        Tile(64, 64, MultiplyAdds(32, 32, 4, 8)), Tile(16, 128, MultiplyAdds(16, 32, 4, 8)),
+        Tile(128, 64, MultiplyAdds(64, 32, 8, 4), registers=168),
+        Tile(64, 128, MultiplyAdds(64, 32, 8, 4), registers=168),
+        Tile(64, 64, MultiplyAdds(32, 32, 4, 8), registers=168),
+        Tile(16, 128, MultiplyAdds(16, 32, 4, 8), registers=168),
     ),
     "f64": (
         Tile(128, 128, TensorCores(64, 32, _F64)), Tile(128, 64, TensorCores(64, 32, _F64)),

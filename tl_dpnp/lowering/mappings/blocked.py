@@ -7,10 +7,11 @@ any of the products.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tl_dpnp.kernels.blocked.copies import Consecutive
+from tl_dpnp.kernels.blocked.multistage import MultistageProduct
 from tl_dpnp.kernels.blocked.product import BlockedProduct
 from tl_dpnp.kernels.blocked.warpgroups import WarpgroupProduct
 from tl_dpnp.kernels.register_product import RegisterProduct
@@ -196,7 +197,7 @@ def find_blocking(
     tile, element = _best_tile(found, device, precision), found.c.type.element.name
     if not made or (least < _LEAST and is_for_few and (tile is None or element not in FEW)):
         return None
-    registers = 0
+    registers = _registers(found, made)
     if tile is not None:
         chosen = []
         for each in (tile, *FEW.get(element, ())):
@@ -213,6 +214,13 @@ def find_blocking(
     layout = SubgroupLayout(_LANES, 1, max(shape.warps for shape in shapes))
     return Blocked(layout=layout, products=tuple(each.product for each in made), plan=plan, function=function,
                    factor=type_, registers=registers)
+
+
+def _registers(found: SoleProduct, made: Sequence[_Made]) -> int:
+    """Return the registers of a thread with which the tiles for any sizes have the most room; 0 for what there are."""
+    numbers = {tile.registers for tile in TILES.get(found.elements[0].name, ())}
+    is_by_tiles = all(isinstance(each.product, MultistageProduct) for each in made)
+    return max(numbers) if is_by_tiles and 0 not in numbers else 0
 
 
 @dataclass(frozen=True)
@@ -251,7 +259,7 @@ def _best_tile(found: SoleProduct, device: Device, precision: Precision) -> Tile
 def _shape(product: BlockedProduct, operands: str, numbers: BlockedNumbers, is_known: bool = False) -> BlockShape:
     """Return the shape of a kernel's tiles, and what its time is estimated by."""
     speed = numbers.speed(operands, product.rows, product.columns, is_known)
-    sharing = numbers.sharing_start, product.rows * product.columns / numbers.sums_added
+    sharing = speed.sharing, product.rows * product.columns / numbers.sums_added
     return BlockShape(product.rows, product.columns, product.warps, product.used_memory, product.depth,
                       speed.multiplications, speed.blocks, speed.alone, speed.start, sharing)
 
