@@ -12,8 +12,10 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import FrameType
+
+from tl_dpnp.records import dataclass
 
 __all__ = [
     "CacheWarning",

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
 from typing import Literal
+
+from tl_dpnp.records import dataclass
 
 __all__ = ["PRECISIONS", "SCALAR_TYPES", "Kind", "Precision", "ScalarType", "is_lossless", "rounded_number", *(
     "I1 I2 I4 I8 I16 I32 I64 INDEX U2 U4 U8 U16 U32 U64 F16 BF16 F32 F64 C32 C64".split()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Any
+
+from tl_dpnp.records import dataclass
 
 __all__ = ["BoundNames"]
 

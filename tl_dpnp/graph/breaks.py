@@ -6,11 +6,11 @@ import importlib.util
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.records import dataclass
 
 __all__ = ["Break", "HINTS", "NotFused", "break_here", "listing", "reader", "refusal", "user_frame"]
 

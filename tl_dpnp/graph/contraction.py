@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from tl_dpnp.graph.memrefs import lies_evenly
 from tl_dpnp.language import FunctionBuilder
 from tl_dpnp.language.builder import ALL
 from tl_dpnp.language.ops import Value, memref_type
+from tl_dpnp.records import dataclass
 
 __all__ = ["Tensor", "is_matrix_product", "write_contraction"]
 

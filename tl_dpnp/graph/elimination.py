@@ -7,11 +7,11 @@ but that over right-hand sides: matrices are small, and their elements are kept 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tl_dpnp.graph.scalars import constant, select
 from tl_dpnp.language import FunctionBuilder
 from tl_dpnp.language.ops import Value
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["Factors", "LARGEST_MATRIX"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from tl_dpnp.graph.breaks import Break, listing
 from tl_dpnp.graph.kernel_summary import KernelSummary, count, size
 from tl_dpnp.graph.plan import CallStep, KernelStep
 from tl_dpnp.graph.trace import Trace
+from tl_dpnp.records import dataclass
 
 __all__ = ["Explanation", "KernelSummary"]
 

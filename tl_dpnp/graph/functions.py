@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 from tl_dpnp.graph import arithmetic, complex_arithmetic
 from tl_dpnp.graph.scalars import constant, select
 from tl_dpnp.language import FunctionBuilder
 from tl_dpnp.language.ops import Value
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import I1, ScalarType
 
 __all__ = ["FUNCTIONS", "REDUCTIONS", "TAKE_NUMBERS", "Function"]

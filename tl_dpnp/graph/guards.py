@@ -11,7 +11,7 @@ import builtins
 import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import copysign
 from types import CellType, CodeType, FunctionType, MappingProxyType
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from tl_dpnp.graph.keys import array_facts
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
 from tl_dpnp.runtime.sycl.fixed_places import Fixed
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.errors import FusionWarning, warn
@@ -17,6 +16,7 @@ from tl_dpnp.graph.statistics import FusionStats
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.varying import NamedArray
 from tl_dpnp.logs import is_wanted, log
+from tl_dpnp.records import dataclass
 
 __all__ = ["History"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from tl_dpnp.graph.nodes import (
     topological,
 )
 from tl_dpnp.graph.partition import Region
+from tl_dpnp.records import dataclass
 from tl_dpnp.target.targets import TARGETS
 
 __all__ = ["KernelReport", "KernelSummary", "Origins", "count", "size"]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from tl_dpnp.graph.memrefs import Bound, bind_arrays, scalar_type_of
@@ -37,6 +36,7 @@ from tl_dpnp.graph.symbols import DynamicSize, PartSize, actual, with_actual_siz
 from tl_dpnp.graph.work_groups import WorkGroups
 from tl_dpnp.graph.writer import write_region
 from tl_dpnp.language.ops import Module
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.api import compile
 from tl_dpnp.runtime.kernel import Kernel
 from tl_dpnp.runtime.platforms import Launch

@@ -11,7 +11,6 @@ last, which are read at computed places.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +20,7 @@ from tl_dpnp.graph.nodes import Array
 from tl_dpnp.graph.placement import GridAxis, Places
 from tl_dpnp.graph.symbols import DynamicSize, DynamicStride, actual
 from tl_dpnp.language.types import MemrefType
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import SCALAR_TYPES, ScalarType
 
 __all__ = ["Bound", "Mode", "bind_arrays", "fits_memref", "lies_evenly", "scalar_type_of"]

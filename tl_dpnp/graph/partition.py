@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tl_dpnp.graph.grids import LargeCopy, common_placement, is_elementwise, placement_of
 from tl_dpnp.graph.interleaving import overlapped
@@ -35,6 +35,7 @@ from tl_dpnp.graph.splitting import Parts, split
 from tl_dpnp.graph.symbols import actual_shape, is_dynamic
 from tl_dpnp.graph.views import part, reshape, view
 from tl_dpnp.graph.work_groups import WorkGroups
+from tl_dpnp.records import dataclass
 
 __all__ = ["Region", "part_of", "partition", "region_of", "substitute"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from xml.sax.saxutils import escape
 
 from tl_dpnp.graph.nodes import (
@@ -25,6 +25,7 @@ from tl_dpnp.graph.nodes import (
 )
 from tl_dpnp.graph.plan import KernelStep
 from tl_dpnp.graph.trace import Trace
+from tl_dpnp.records import dataclass
 
 __all__ = ["draw"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import dpnp
@@ -12,6 +11,7 @@ import numpy as np
 
 from tl_dpnp.errors import TLTypeError
 from tl_dpnp.graph.extents import reach
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of, usm_array_of
 from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tl_dpnp.graph.nodes import (
     Accumulate,
@@ -29,6 +29,7 @@ from tl_dpnp.graph.nodes import (
     View,
 )
 from tl_dpnp.graph.symbols import DynamicSize, PartSize, actual, is_dynamic
+from tl_dpnp.records import dataclass
 
 __all__ = ["GridAxis", "Places", "Placement", "front_places", "local_shape", "place", "take_places"]
 

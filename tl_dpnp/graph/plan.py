@@ -9,13 +9,14 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tl_dpnp.graph.traced_scalars import ScalarTape
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.platforms import Launch
 from tl_dpnp.runtime.sycl.dpctl_adapter import address_of, element_offset
 from tl_dpnp.runtime.sycl.host_calls import ShortCalls

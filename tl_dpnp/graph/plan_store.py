@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tl_dpnp.graph.keys import CallKey
 from tl_dpnp.graph.specialization import Specialization
+from tl_dpnp.records import dataclass
 
 __all__ = ["MOST_KEYS", "PlanStore"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tl_dpnp.graph.functions import FUNCTIONS
@@ -33,6 +33,7 @@ from tl_dpnp.graph.work_groups import WorkGroups
 from tl_dpnp.language import FunctionBuilder
 from tl_dpnp.language.ops import Module, Value
 from tl_dpnp.language.types import MemrefType, Type
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import I1, INDEX, ScalarType
 
 __all__ = ["Pointwise", "pointwise", "write_pointwise"]

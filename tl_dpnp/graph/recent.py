@@ -8,7 +8,6 @@ a call instead; what is in containers, or beside arrays and numbers, is unpacked
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import dpnp
@@ -19,6 +18,7 @@ from tl_dpnp.graph.specialization import Specialization
 from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.traced_scalars import TRACED_KINDS
 from tl_dpnp.graph.unpacking import Unpack, unpacking
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.sycl.dpnp_adapter import usm_arrays_of
 from tl_dpnp.runtime.sycl.host_calls import CALLS_BEFORE
 

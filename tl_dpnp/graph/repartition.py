@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from tl_dpnp.graph.nodes import Array, Node, topological
 from tl_dpnp.graph.partition import Region, region_of
 from tl_dpnp.graph.placement import GridAxis
+from tl_dpnp.records import dataclass
 
 __all__ = ["Partitioning"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ from tl_dpnp.graph.observation import Observer
 from tl_dpnp.graph.plan import Call, Make, Place, array_at
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TRACED
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of
 
 __all__ = ["MadeArray", "MadeOfParts", "MadeOnce", "NewArrays", "new_arrays", "result_of"]

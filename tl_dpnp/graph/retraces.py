@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import dpnp
@@ -15,6 +14,7 @@ from tl_dpnp.graph.guards import Guards, Path
 from tl_dpnp.graph.keys import BY_IDENTITY, BY_VALUE, CallKey, array_facts
 from tl_dpnp.graph.purity import dpnp_name
 from tl_dpnp.graph.traced_scalars import ScalarTape
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
 from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 

@@ -12,11 +12,11 @@ import ast
 import copy
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.graph.bound_names import BoundNames
 from tl_dpnp.graph.source import Definition, compiled, definition_of
+from tl_dpnp.records import dataclass
 
 __all__ = ["HOOKS", "NAME", "Rewritten", "hook_cells", "is_rewritten", "obstacle", "rewritten"]
 

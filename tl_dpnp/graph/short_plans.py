@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import dpnp
@@ -21,6 +20,7 @@ from tl_dpnp.graph.scalars import rounding
 from tl_dpnp.graph.specialization import Specialization
 from tl_dpnp.graph.traced_scalars import TRACED_KINDS
 from tl_dpnp.graph.unpacking import Unpack, unpacking
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.sycl.fixed_places import Fixed
 from tl_dpnp.runtime.sycl.result_arrays import NewArray
 from tl_dpnp.runtime.sycl.result_calls import CallWithResults, ResultFunction

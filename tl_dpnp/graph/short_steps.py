@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.sycl.host_calls import ShortCalls
 from tl_dpnp.runtime.sycl.memory_pool import MemoryPool
 from tl_dpnp.runtime.sycl.result_arrays import NewArray

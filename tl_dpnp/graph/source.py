@@ -13,8 +13,9 @@ import sys
 import types
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
+
+from tl_dpnp.records import dataclass
 
 __all__ = ["Definition", "compiled", "definition_of"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.graph.extents import extent_of
@@ -14,6 +13,7 @@ from tl_dpnp.graph.plan import CallStep, KernelStep, Make, Plan, Step
 from tl_dpnp.graph.retraces import LOOKED_AT, Change, Origin, ParameterNames, changed_guard, changed_number
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import REPLAY_ERRORS, bucket
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.sycl.host_calls import ShortCalls
 
 __all__ = ["Specialization"]

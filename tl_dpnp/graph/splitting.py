@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 from tl_dpnp.graph.functions import FUNCTIONS
@@ -30,6 +29,7 @@ from tl_dpnp.graph.nodes import (
     operands_of,
     topological,
 )
+from tl_dpnp.records import dataclass
 
 __all__ = ["Parts", "split"]
 

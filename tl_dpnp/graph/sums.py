@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from tl_dpnp.graph.contraction import is_matrix_product
 from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, operands_of, reached
 from tl_dpnp.graph.placement import Placement, Places
+from tl_dpnp.records import dataclass
 
 __all__ = ["VECTOR_BYTES", "Term", "filled_lanes", "has_short_rows", "needs_accumulator", "sums_of", "terms_of"]
 

@@ -17,10 +17,12 @@ import operator
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
+
+from tl_dpnp.records import dataclass
 
 __all__ = [
     "GIVEN", "NUMPY_KINDS", "OF_COMPLEX", "OPERANDS", "REPLAY_ERRORS", "SILENT", "TRACED", "TRACED_COMPLEX",

@@ -7,7 +7,6 @@ arrays, and places where slices begin.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from tl_dpnp.graph.nodes import (
@@ -28,6 +27,7 @@ from tl_dpnp.graph.nodes import (
     operands_of,
     topological,
 )
+from tl_dpnp.records import dataclass
 
 __all__ = ["Axis", "GraphValues", "Value"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tl_dpnp.graph.nodes import Array, Given, Node, Number
@@ -17,6 +17,7 @@ from tl_dpnp.graph.repartition import Partitioning
 from tl_dpnp.graph.symbols import DynamicSize, DynamicStride, rebuilt, room_for
 from tl_dpnp.graph.unification import Axis, GraphValues
 from tl_dpnp.graph.work_groups import WorkGroups
+from tl_dpnp.records import dataclass
 
 __all__ = ["Choice", "NamedArray", "Varying"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from tl_dpnp.graph.memrefs import Bound, Mode
 from tl_dpnp.graph.placement import GridAxis
@@ -11,6 +10,7 @@ from tl_dpnp.graph.symbols import DynamicSize, PartSize
 from tl_dpnp.language import FunctionBuilder
 from tl_dpnp.language.builder import ALL
 from tl_dpnp.language.ops import Value
+from tl_dpnp.records import dataclass
 
 __all__ = ["Buffer", "Index", "WorkGroup", "is_long"]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tl_dpnp.records import dataclass
 from tl_dpnp.target.device import Device
 
 __all__ = ["WorkGroups", "of_device", "of_warps"]

@@ -7,8 +7,9 @@ has a table of rows beside what emits them: vectors (`tl_dpnp.kernels.simd_rows`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from tl_dpnp.records import dataclass
 
 __all__ = ["Element", "MatrixInstruction"]
 

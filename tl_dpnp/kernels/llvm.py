@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from llvmlite import ir
 
 from tl_dpnp.errors import Span, UnsupportedError
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import ScalarType
 
 __all__ = [

@@ -8,7 +8,6 @@ divide C.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -32,6 +31,7 @@ from tl_dpnp.kernels.llvm import (
 from tl_dpnp.kernels.mma.operands import Finish, Matrix
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.kernels.targets.nvvm import asm, special_register
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, ScalarType
 
 __all__ = ["RegisterProduct"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from llvmlite import ir
@@ -20,6 +20,7 @@ from llvmlite import ir
 from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, LOCAL, Intrinsic, counted_loop, if_then, index
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.kernels.targets.nvvm import asm, special_register
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import INDEX
 
 __all__ = ["Kept", "Ring", "Slot"]

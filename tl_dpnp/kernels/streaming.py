@@ -6,8 +6,6 @@ stored a few at a time, between what is computed.  Lines that are shared with a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from llvmlite import ir
 
 from tl_dpnp.kernels.elements import load_element, store_element
@@ -23,6 +21,7 @@ from tl_dpnp.kernels.llvm import (
     storage_type,
 )
 from tl_dpnp.kernels.targets import target_of
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import ScalarType
 from tl_dpnp.target.core import CACHE_LINE
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from tl_dpnp.errors import Span, TLTypeError
 from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.types import CooperativeMatrixType, MemrefType, Type
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import ScalarType
 
 if TYPE_CHECKING:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from lark import Token, Tree
 
 from tl_dpnp.errors import Diagnostic, Span
+from tl_dpnp.records import dataclass
 
 __all__ = ["Node", "Source"]
 

@@ -5,8 +5,7 @@ Source: tensor language reference, section "Types"; language 0.4, section "Coope
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import ScalarType
 
 __all__ = [

@@ -12,7 +12,7 @@ import difflib
 import linecache
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tl_dpnp.errors import Diagnostic, Span, TLVerifyError
 from tl_dpnp.language.assertions import assertion_errors
@@ -25,6 +25,7 @@ from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import operation_errors
 from tl_dpnp.language.type_rules import cast_line, check_type, has_poison, same_type
 from tl_dpnp.language.types import CooperativeMatrixType
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["MAXIMUM_NESTING", "find_errors", "sort_diagnostics", "verify"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping as Table
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from tl_dpnp.errors import Diagnostic, LoweringError
@@ -22,6 +22,7 @@ from tl_dpnp.lowering.memory import local_memory as local_memory_of
 from tl_dpnp.lowering.requirements import check_requirements
 from tl_dpnp.lowering.tactics.dpas import default_micro_kernel
 from tl_dpnp.lowering.work_items import has_work_items
+from tl_dpnp.records import dataclass
 from tl_dpnp.target.device import Device
 
 __all__ = ["STAGES", "Analysis", "Passes", "analyse"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import cmath
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
@@ -35,6 +35,7 @@ from tl_dpnp.lowering.nest import (
     Total,
 )
 from tl_dpnp.lowering.rewrite import roots
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import BF16, F16, F32, ScalarType, rounded_number
 
 __all__ = ["JAM", "JAMMED", "Contraction", "contraction_of", "contractions_of", "has_loop_nest"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.lowering.mappings.frames import Form
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import Precision
 from tl_dpnp.target.catalog import CORES, H200
 from tl_dpnp.target.device import Device

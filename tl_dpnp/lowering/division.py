@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.rewrite import map_operation, replace_body
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import INDEX
 
 __all__ = ["Parts", "divisible_product", "in_parts", "static_product"]

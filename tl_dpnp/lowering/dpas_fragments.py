@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -23,6 +22,7 @@ from tl_dpnp.lowering.fragment_registers import most_registers
 from tl_dpnp.lowering.index_multiples import Multiples, multiple_of, multiples_in
 from tl_dpnp.lowering.matrix_spreads import Spreads, held_type, spreads_in
 from tl_dpnp.lowering.rewrite import root_of, roots
+from tl_dpnp.records import dataclass
 from tl_dpnp.target.catalog import DPAS
 
 __all__ = [

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from tl_dpnp.language import ops
 from tl_dpnp.language.assembly import Writing
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import I1
 
 __all__ = ["OUTSIDE", "BlocksFit", "FragmentChoice", "regions_of", "uses_work_item"]
@@ -31,7 +31,7 @@ class BlocksFit(ops.Operation):
     memrefs: tuple[ops.Value, ...]
     indices: tuple[ops.Operand, ...]
     limits: tuple[ops.Operand, ...]
-    result: ops.Value = ops.Value("blocks_fit", I1)  # noqa: RUF009 - values do not change
+    result: ops.Value = ops.Value("blocks_fit", I1)
 
     def spell(self, writing: Writing) -> str:
         lists = [", ".join(map(writing.operand, values)) for values in (self.memrefs, self.indices, self.limits)]

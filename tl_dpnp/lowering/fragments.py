@@ -7,7 +7,6 @@ program.  All others become phases of all work-items (`work_items.py`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from tl_dpnp.kernels.dpas.sums import LANES as LANES_OF_BLOCKS
@@ -21,6 +20,7 @@ from tl_dpnp.lowering.fragment_choice import BlocksFit, FragmentChoice, regions_
 from tl_dpnp.lowering.fragment_registers import most_registers
 from tl_dpnp.lowering.mappings.frames import FRAMES
 from tl_dpnp.lowering.tactics.rounding import rounding
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import Precision, ScalarType
 from tl_dpnp.target.catalog import TENSOR_CORES
 from tl_dpnp.target.device import Device

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tl_dpnp.kernels.amx.rows import ROWS
 from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.memory import aligned
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import Precision
 from tl_dpnp.target.device import Device
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tl_dpnp.errors import Diagnostic, UnsupportedError
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.rewrite import roots
+from tl_dpnp.records import dataclass
 
 __all__ = ["Placement", "aligned", "place_temporaries", "places_of", "size_in_bytes"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from llvmlite import ir
 
@@ -29,6 +29,7 @@ from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled
 from tl_dpnp.lowering.streaming import StreamedResult, streamed_result
 from tl_dpnp.lowering.tile_cycles import vector_width
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import INDEX, U32
 
 __all__ = ["MicroKernels"]

@@ -8,7 +8,7 @@ A nest is a tree of loops over assignments to elements of buffers, in the spirit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from tl_dpnp.lowering.expressions import (
@@ -32,6 +32,7 @@ from tl_dpnp.lowering.expressions import (
     round_down,
     type_of,
 )
+from tl_dpnp.records import dataclass
 
 __all__ = [
     "Access", "Assign", "Bound", "Buffer", "Convert", "Derived", "Dimension", "Expression", "Guard", "Index", "Leaf",

@@ -6,7 +6,7 @@ work-group, that on the tiles of a processor for one work-item.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.amx.rows import Palette
@@ -15,6 +15,7 @@ from tl_dpnp.kernels.dpas.pieces import needed_for_words, piece_words
 from tl_dpnp.lowering.expressions import Access, Bound, Convert, Expression, MultiplyAdd, Number, Product
 from tl_dpnp.lowering.instructions import multiplication_in, whole_instruction
 from tl_dpnp.lowering.nest import Assign, Loop, Nest
+from tl_dpnp.records import dataclass
 
 __all__ = [
     "NestProduct", "keeps_packed", "lies_along", "multiplies_by_zero", "palette_of", "product_in", "refusal",

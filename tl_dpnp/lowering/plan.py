@@ -37,10 +37,11 @@ more blocks share the sums of a tile.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.lowering.mappings.frames import FRAMES, Form, Frame
+from tl_dpnp.records import dataclass
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.product_plans import BlockPlan, TilePlan

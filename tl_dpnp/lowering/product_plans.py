@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tl_dpnp.records import dataclass
 from tl_dpnp.target.multiprocessor import TileTime
 
 __all__ = ["LARGE", "LARGE_OF_NARROW", "PARTS", "BlockPlan", "BlockShape", "MatrixMap", "MatrixSides", "TileChoice",

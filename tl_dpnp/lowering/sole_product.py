@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import INDEX, ScalarType
 
 __all__ = ["Operand", "SoleProduct", "factor", "sole_product"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import analyse
@@ -19,6 +19,7 @@ from tl_dpnp.lowering.tactics.choice import tunable
 from tl_dpnp.lowering.tactics.tactic import TiledTactic
 from tl_dpnp.lowering.tile_cycles import cut, cycles, even_tile
 from tl_dpnp.lowering.tiling import Tiling, unrolling, vector_operations
+from tl_dpnp.records import dataclass
 from tl_dpnp.target.core import Core
 from tl_dpnp.target.device import Device
 

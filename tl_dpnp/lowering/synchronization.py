@@ -7,9 +7,10 @@ are apart within an iteration.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tl_dpnp.lowering.nest import Access, Loop, Nest, Node, Synchronize, leaves, stages_of
+from tl_dpnp.records import dataclass
 
 __all__ = ["synchronize"]
 

@@ -9,11 +9,12 @@ is so small that its loop would cost more than its work.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.nest import Bound
 from tl_dpnp.lowering.tile_cycles import TileCycles, even_tile, vector_width
+from tl_dpnp.records import dataclass
 from tl_dpnp.target.core import Core, TileNumbers
 
 __all__ = ["Tiling", "memory_tiling", "subgroup_tiling", "unrolling", "vector_operations", "vector_tiling"]

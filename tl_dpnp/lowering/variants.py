@@ -8,11 +8,12 @@ the compiler.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.mappings.frames import FRAMES, Form
+from tl_dpnp.records import dataclass
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.product_plans import BlockPlan, TilePlan

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tl_dpnp.errors import Span
 from tl_dpnp.kernels.llvm import MOST_LANES, Intrinsic, power_of_two
@@ -20,6 +20,7 @@ from tl_dpnp.lowering.body.tree import Choice, Comparison, Expression, add, mult
 from tl_dpnp.lowering.emission.accesses import Access, cost_of_access, cost_of_operation, pieces_of
 from tl_dpnp.lowering.emission.loops import LoopEmitter, Parameters, flat
 from tl_dpnp.lowering.unrolling import unroll
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import INDEX
 
 __all__ = ["VectorLoop", "vector_loop"]

@@ -7,11 +7,10 @@ over the sum.  For the sum, a lane needs elements that others have; the emitter 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tl_dpnp.kernels.mma.rows import MmaRow
 from tl_dpnp.lowering.instructions import Multiplication, multiplication_in
 from tl_dpnp.lowering.nest import Access, Buffer, Loop, Nest, stages_of
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["WarpTile", "element_of", "warp_tile_of"]

@@ -24,9 +24,11 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.machinery import PathFinder
 from itertools import takewhile
+
+from tl_dpnp.records import dataclass
 
 __all__ = ["LibrarySet", "Outcome", "install", "outcomes", "prepare", "processor"]
 

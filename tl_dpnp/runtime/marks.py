@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.errors import TLTypeError, UnsupportedError, nearest
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.watching import Observer, Span
 
 __all__ = ["MARKS", "marks_named"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Literal
 
 from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.mappings.frames import Form
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.sycl import amx
 from tl_dpnp.scalars import Precision
 from tl_dpnp.target.targets import TARGETS, TargetName

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.mappings.frames import Form
 from tl_dpnp.lowering.variants import Variant
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.arguments import BoundCall
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.program import Program

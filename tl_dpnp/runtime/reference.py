@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tl_dpnp.language.extents import LaunchSize
 from tl_dpnp.language.interpreter import interpret
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.arguments import Argument, BoundCall, GroupArgument, MemrefArgument, ScalarArgument
 from tl_dpnp.runtime.call.arrays import HOST_ARRAYS, ON_SYCL, ArrayView, dlpack_place
 from tl_dpnp.runtime.call.binding import Binding

@@ -9,12 +9,13 @@ import site
 import sys
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from importlib import metadata
 from typing import Any
 
 from tl_dpnp import config
 from tl_dpnp.errors import SettingWarning, TLError
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime import bootstrap
 
 __all__ = ["DeviceInfo", "PackageInfo", "Problem", "SystemInfo", "gather"]

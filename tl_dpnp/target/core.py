@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
+
+from tl_dpnp.records import dataclass
 
 __all__ = ["CACHE_LINE", "Across", "Core", "Shared", "TileNumbers"]
 

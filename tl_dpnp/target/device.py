@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Literal
 
+from tl_dpnp.records import dataclass
 from tl_dpnp.target.core import Core
 from tl_dpnp.target.launches import LaunchNumbers, PersistentNumbers
 from tl_dpnp.target.multiprocessor import Multiprocessor

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from tl_dpnp.records import dataclass
 
 __all__ = ["LANES", "BlockedNumbers", "Multiprocessor", "TileSpeed", "TileTime", "TiledNumbers"]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from tl_dpnp.records import dataclass
 
 __all__ = ["TARGETS", "Target", "TargetName"]
 

@@ -12,7 +12,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -23,6 +23,7 @@ from tl_dpnp.graph.pytorch.planning import Left, plan
 from tl_dpnp.graph.pytorch.program import CudaKernels, Kernels, Program, ReferenceKernels
 from tl_dpnp.graph.pytorch.torch_adapter import backend_of, changes_arguments, symbols_of
 from tl_dpnp.graph.pytorch.whole_products import keep_products
+from tl_dpnp.records import dataclass
 
 __all__ = ["Backend", "Compilation", "backend"]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from tl_dpnp.graph.kernel_summary import KernelReport, KernelSummary, count, size
 from tl_dpnp.graph.pytorch.backend import Compilation
 from tl_dpnp.graph.pytorch.planning import KernelStep, Left
 from tl_dpnp.graph.pytorch.program import Program
+from tl_dpnp.records import dataclass
 
 __all__ = ["Explanation"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -26,6 +26,7 @@ from tl_dpnp.graph.pytorch.torch_adapter import is_random
 from tl_dpnp.graph.pytorch.whole_products import original
 from tl_dpnp.graph.views import c_strides
 from tl_dpnp.graph.work_groups import WorkGroups
+from tl_dpnp.records import dataclass
 
 __all__ = ["Allocation", "KernelStep", "Left", "Planned", "TorchStep", "ViewStep", "plan"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -14,6 +13,7 @@ from tl_dpnp.graph.pytorch.planning import Allocation, KernelStep, Planned, Regi
 from tl_dpnp.graph.pytorch.torch_adapter import allocator
 from tl_dpnp.graph.work_groups import WorkGroups, of_warps
 from tl_dpnp.lowering.device import H200
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.cuda.arrays import cuda_device, is_aligned
 from tl_dpnp.runtime.kernel import Kernel
 from tl_dpnp.runtime.platform_choice import platform_for

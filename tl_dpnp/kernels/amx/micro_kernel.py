@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tl_dpnp.kernels.amx.rows import IMAGE, MOST, ROWS, WORD, AmxRow, Cut, Palette, cut
+from tl_dpnp.records import dataclass
 
 __all__ = ["TileKernel", "tile_kernel_named"]
 

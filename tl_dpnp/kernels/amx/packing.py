@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from llvmlite import ir
@@ -15,6 +14,7 @@ from tl_dpnp.kernels.dpas.fragments import Matrix, Size, size_value
 from tl_dpnp.kernels.llvm import I1, I32, constant, index, masked_load, shuffle
 from tl_dpnp.kernels.narrow_floats import bf16_from_f32
 from tl_dpnp.kernels.simd import transpose
+from tl_dpnp.records import dataclass
 
 __all__ = ["Packer", "plus", "times"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from llvmlite import ir
@@ -15,6 +14,7 @@ from tl_dpnp.kernels.amx.tiles import EmulatedTiles, HardwareTiles, Tiles
 from tl_dpnp.kernels.dpas.fragments import Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.gemm import Product
 from tl_dpnp.kernels.llvm import I64, counted_loop, if_then, index, private_array
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import INDEX, U32
 
 __all__ = ["Finish", "emit_tile_product"]

@@ -9,10 +9,10 @@ rows of A.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tl_dpnp.kernels.instructions import Element, MatrixInstruction
+from tl_dpnp.records import dataclass
 
 __all__ = ["IMAGE", "MOST", "ROWS", "WORD", "AmxRow", "Cut", "Palette", "cut"]
 

@@ -11,7 +11,6 @@ instruction whose pseudo-code rounds otherwise is not told apart: each product i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from llvmlite import ir
@@ -19,6 +18,7 @@ from llvmlite import ir
 from tl_dpnp.kernels.amx.rows import MOST, WORD, AmxRow, Palette
 from tl_dpnp.kernels.llvm import I8, I32, I64, PRIVATE, builtin, constant, counted_loop, index, private_array
 from tl_dpnp.kernels.narrow_floats import f32_from_bf16
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import U32
 
 __all__ = ["EmulatedTiles", "HardwareTiles", "Tiles", "configure", "release"]

@@ -6,10 +6,10 @@ A copy whose element is not there writes a zero.  Source: PTX ISA 9.0, section 9
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Literal
 
 from tl_dpnp.kernels.mma.rows import LANES
+from tl_dpnp.records import dataclass
 
 __all__ = ["Consecutive", "Panel"]
 

@@ -10,9 +10,9 @@ Source: PTX ISA 9.0, sections 9.7.9 (ld, st, cvt) and 9.7.13 (bar).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tl_dpnp.kernels.mma.rows import LANES
+from tl_dpnp.records import dataclass
 
 __all__ = ["Epilogue"]
 

@@ -6,10 +6,10 @@ Source: PTX ISA 9.0, sections 9.7.3.6 (fma) and 9.7.14.5.14 (mma).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 from tl_dpnp.kernels.blocked.copies import Consecutive
 from tl_dpnp.kernels.mma.rows import LANES, ROWS, MmaRow
+from tl_dpnp.records import dataclass
 
 __all__ = ["MultiplyAdds", "TensorCores", "WarpTile"]
 

@@ -10,12 +10,12 @@ registers that there are anyway, while panels are waited for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tl_dpnp.kernels.blocked.copies import Panel
 from tl_dpnp.kernels.blocked.epilogue import Epilogue
 from tl_dpnp.kernels.blocked.multiply import WarpTile
 from tl_dpnp.kernels.blocked.product import LEFT, RIGHT, BlockedProduct
+from tl_dpnp.records import dataclass
 
 __all__ = ["MultistageProduct"]
 

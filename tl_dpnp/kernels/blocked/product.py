@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from llvmlite import ir
@@ -19,6 +18,7 @@ from tl_dpnp.kernels.llvm import I32, Intrinsic
 from tl_dpnp.kernels.mma.cluster_shares import own_share
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.kernels.targets.nvvm import asm
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, F64, INDEX
 
 __all__ = ["LEFT", "RIGHT", "BlockedProduct"]

@@ -10,7 +10,6 @@ Source: PTX ISA 9.0, sections 9.7.15 (wgmma) and 9.7.9.22 (cvt).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -18,6 +17,7 @@ from tl_dpnp.kernels.blocked.epilogue import Epilogue
 from tl_dpnp.kernels.blocked.product import LEFT, RIGHT, BlockedProduct
 from tl_dpnp.kernels.mma.rows import ELEMENTS, LANES
 from tl_dpnp.kernels.mma.warpgroup import SWIZZLE, THREADS, Panel, WarpgroupRow, multiplied, warpgroup_row
+from tl_dpnp.records import dataclass
 
 __all__ = ["WarpgroupProduct"]
 

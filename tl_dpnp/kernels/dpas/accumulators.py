@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from llvmlite import ir
@@ -20,6 +19,7 @@ from tl_dpnp.kernels.dpas.emulation import emulate
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.llvm import I32, constant
+from tl_dpnp.records import dataclass
 
 __all__ = ["Accumulators", "EmulatedFragment", "Fragment", "Part", "accumulators_for", "aliases", "taken_apart"]
 

@@ -6,14 +6,13 @@ matrix.  So fragments are found as DPAS finds them, by their offset.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from llvmlite import ir
 
 from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, Block
 from tl_dpnp.kernels.dpas.emulation import called_function
 from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, constant, index, lanes, undefined
 from tl_dpnp.kernels.narrow_floats import tf32_from_f32
+from tl_dpnp.records import dataclass
 
 __all__ = ["emulate_fragment", "emulate_store"]
 

@@ -13,7 +13,6 @@ another.  What sizes there are follows the functions of the extension cl_intel_s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from llvmlite import ir
 
@@ -21,6 +20,7 @@ from tl_dpnp.kernels.dpas.block_emulation import emulate_fragment, emulate_store
 from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, RULES, Block
 from tl_dpnp.kernels.dpas.fragments import Size
 from tl_dpnp.kernels.llvm import I32, I64, constant, index
+from tl_dpnp.records import dataclass
 
 __all__ = ["BlockMessages", "Surface", "inline_assembly"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.dpas.operands import may_be_surface
 from tl_dpnp.kernels.dpas.tile_blocks import TileLoads, loads_of_a, loads_of_b
 from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, constant, counted_loop, index, undefined
+from tl_dpnp.records import dataclass
 
 __all__ = ["BlockProduct", "Result", "Shared", "result_surface"]
 

@@ -6,12 +6,12 @@ makes of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import I32, I64, vector_of
+from tl_dpnp.records import dataclass
 
 __all__ = ["COLUMN", "ROW", "RULES", "Block", "BlockRules", "Kind"]
 

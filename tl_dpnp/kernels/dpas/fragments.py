@@ -6,7 +6,6 @@ A fragment is one value for each lane, laid out as `rows` says, or several where
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from llvmlite import ir
@@ -15,6 +14,7 @@ from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.llvm import I32, builtin, constant, index, undefined
 from tl_dpnp.kernels.narrow_floats import bf16_from_f32, f32_from_bf16, tf32_from_f32
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, ScalarType
 
 __all__ = ["Loader", "Matrix", "Size", "size_value"]

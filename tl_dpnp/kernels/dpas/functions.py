@@ -10,13 +10,12 @@ Compiler 1.0.12504; the spelling of tf32 there (A as 16-bit elements) is older t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from llvmlite import ir
 
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.llvm import I32, vector_of
+from tl_dpnp.records import dataclass
 
 __all__ = ["DpasFunction", "function_of", "operand_types"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import TypeVar
 
 from llvmlite import ir
@@ -25,6 +24,7 @@ from tl_dpnp.kernels.dpas.packed_loads import PackedLoader
 from tl_dpnp.kernels.dpas.pieces import WORD_BITS, needed_for_words, piece_words
 from tl_dpnp.kernels.dpas.tile_blocks import operand_surface
 from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, counted_loop, index
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32
 
 __all__ = ["Product", "SubGroup", "emit_product", "uniform"]

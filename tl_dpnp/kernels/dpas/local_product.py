@@ -7,7 +7,6 @@ it, in a loop without conditions that has little but messages and DPAS.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from llvmlite import ir
 
@@ -17,6 +16,7 @@ from tl_dpnp.kernels.dpas.local_reads import LocalReads
 from tl_dpnp.kernels.dpas.local_tiles import LocalTile
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.llvm import I32, builtin, constant, counted_loop, index
+from tl_dpnp.records import dataclass
 
 __all__ = ["LocalProduct"]
 

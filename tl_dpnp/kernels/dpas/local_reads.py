@@ -10,7 +10,6 @@ Source: the descriptors that the Intel Graphics Compiler 1.0.12504 makes for blo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from llvmlite import ir
@@ -20,6 +19,7 @@ from tl_dpnp.kernels.dpas.block_messages import inline_assembly
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.pieces import WORD_BITS, Piece
 from tl_dpnp.kernels.llvm import I32, I64, constant, index, lanes, undefined, vector_of
+from tl_dpnp.records import dataclass
 
 __all__ = ["LocalReads"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from llvmlite import ir
 from tl_dpnp.kernels.dpas.fragments import Loader, Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.pieces import WORD_BITS, Piece, Unit, unit_of
 from tl_dpnp.kernels.llvm import I32, I64, constant, counted_loop, index, lanes, undefined, vector_of
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32
 
 __all__ = ["LocalTile"]

@@ -7,10 +7,11 @@ the language's C and A, its rows (the repeat count) along the columns of C and B
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from tl_dpnp.kernels.dpas.rows import EXECUTION_SIZES, DpasRow, rows
+from tl_dpnp.records import dataclass
 
 __all__ = ["MicroKernel", "micro_kernel_named"]
 

@@ -7,13 +7,13 @@ a lane's part is then loaded at once.  Along the other mode each element is take
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from llvmlite import ir
 
 from tl_dpnp.kernels.dpas.fragments import Loader, Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.llvm import I32, constant, index, lanes, undefined
+from tl_dpnp.records import dataclass
 
 __all__ = ["PackedLoader"]
 

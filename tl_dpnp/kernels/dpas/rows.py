@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tl_dpnp.kernels.instructions import Element, MatrixInstruction
+from tl_dpnp.records import dataclass
 
 __all__ = ["ACCUMULATOR_BITS", "DEPTH", "EXECUTION_SIZES", "PRECISIONS", "DpasRow", "find_row", "rows"]
 

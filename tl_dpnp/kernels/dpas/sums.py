@@ -8,7 +8,7 @@ only one.  What the compiler sees of a block on a device is one value, which inl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from llvmlite import ir
 
@@ -17,6 +17,7 @@ from tl_dpnp.kernels.dpas.block_messages import BlockMessages, inline_assembly
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.llvm import I32, constant, lanes
 from tl_dpnp.kernels.targets import target_of
+from tl_dpnp.records import dataclass
 
 __all__ = ["COLUMNS", "LANES", "SumRegisters", "messages_of", "registers_for"]
 

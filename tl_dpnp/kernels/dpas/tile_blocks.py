@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tl_dpnp.kernels.dpas.block_messages import Surface
 from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, RULES, Block, Kind
 from tl_dpnp.kernels.dpas.fragments import Matrix, Size
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.records import dataclass
 
 __all__ = ["TileLoad", "TileLoads", "loads_of_a", "loads_of_b", "operand_surface"]
 

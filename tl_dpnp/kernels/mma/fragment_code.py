@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from llvmlite import ir
@@ -16,6 +16,7 @@ from tl_dpnp.kernels.mma.fragments import ACROSS, Fragment, word_elements
 from tl_dpnp.kernels.mma.operands import lane_place, multiply, terms
 from tl_dpnp.kernels.mma.rows import MmaRow, Operand
 from tl_dpnp.kernels.targets.nvvm import asm
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["Registers", "convert_fragment", "copy_fragment", "element_type", "held_type", "map_elements",

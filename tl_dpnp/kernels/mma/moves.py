@@ -6,8 +6,9 @@ Sources: PTX ISA 9.0, sections 9.7.9.25.3 (cp.async) and 9.7.14.5.15 (ldmatrix);
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from tl_dpnp.records import dataclass
 
 __all__ = ["COPIES", "MATRIX_LOADS", "AsyncCopy", "MatrixLoad"]
 

@@ -8,13 +8,13 @@ Source: PTX ISA 9.0, section 9.7.14.5.15 (ldmatrix).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import I32, LOCAL, Intrinsic, counted_loop, if_then, index
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.kernels.targets.nvvm import special_register
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import INDEX
 
 __all__ = ["Packing"]

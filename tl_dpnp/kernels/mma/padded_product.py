@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from llvmlite import ir
@@ -22,6 +22,7 @@ from tl_dpnp.kernels.mma.moves import MatrixLoad
 from tl_dpnp.kernels.mma.operands import FORMS, Finish, Matrix, lane_place, multiply, terms
 from tl_dpnp.kernels.mma.rows import LANES, ROWS, MmaRow
 from tl_dpnp.kernels.targets.nvvm import special_register
+from tl_dpnp.records import dataclass
 
 __all__ = ["PaddedProduct", "find_packed_product", "find_padded_product"]
 

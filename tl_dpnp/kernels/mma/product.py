@@ -7,7 +7,6 @@ several columns then start at different blocks of eight rows, and exchange the b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from llvmlite import ir
 
@@ -17,6 +16,7 @@ from tl_dpnp.kernels.mma.moves import MatrixLoad
 from tl_dpnp.kernels.mma.operands import FORMS, Finish, Matrix, lane_place, multiply, terms
 from tl_dpnp.kernels.mma.rows import ROWS, MmaRow
 from tl_dpnp.kernels.targets.nvvm import special_register
+from tl_dpnp.records import dataclass
 
 __all__ = ["WarpProduct", "find_product"]
 

@@ -14,11 +14,12 @@ Source: PTX ISA 9.0, section 9.7.15, "Register Fragments" and "Shared Memory Mat
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tl_dpnp.kernels.mma.rows import LANES
 from tl_dpnp.kernels.mma.warpgroup import SWIZZLE, Panel
 from tl_dpnp.kernels.mma.warpgroup_tiles import WarpgroupTiles
+from tl_dpnp.records import dataclass
 
 __all__ = ["RegisterOperandTiles"]
 

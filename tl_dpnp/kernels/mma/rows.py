@@ -11,11 +11,11 @@ m8n8k4 of f16, whose layout is another and which Hopper executes slowly, is not 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
 from tl_dpnp.kernels.instructions import Element, MatrixInstruction
+from tl_dpnp.records import dataclass
 
 __all__ = ["ELEMENTS", "LANES", "ROWS", "MmaRow", "Operand"]
 

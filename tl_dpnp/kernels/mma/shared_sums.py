@@ -7,9 +7,8 @@ Programming Guide, section "Distributed Shared Memory".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tl_dpnp.kernels.mma.cluster_shares import own_share
+from tl_dpnp.records import dataclass
 
 __all__ = ["SharedSums"]
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from llvmlite import ir
@@ -28,6 +27,7 @@ from tl_dpnp.kernels.mma.shared_sums import SharedSums
 from tl_dpnp.kernels.mma.warpgroup import SWIZZLE, Panel, WarpgroupRow
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.kernels.targets.nvvm import asm
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, INDEX
 
 __all__ = ["BOX_ROWS", "TileProduct"]

@@ -11,11 +11,11 @@ Forms for bits, and those with a sparse A, are not in the table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 
 from tl_dpnp.kernels.instructions import MatrixInstruction
 from tl_dpnp.kernels.mma.rows import ELEMENTS
+from tl_dpnp.records import dataclass
 
 __all__ = ["SWIZZLE", "THREADS", "WARPGROUP_ROWS", "Panel", "WarpgroupRow", "multiplied", "warpgroup_row"]
 

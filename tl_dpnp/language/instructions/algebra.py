@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import string
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tl_dpnp.language.assembly import Writing
@@ -21,6 +21,7 @@ from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import cast_hint, operand_name
 from tl_dpnp.language.type_rules import check_mode, describe
 from tl_dpnp.language.types import GroupType, MemrefType
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, I1, PRECISIONS, Precision, ScalarType, is_lossless
 
 if TYPE_CHECKING:

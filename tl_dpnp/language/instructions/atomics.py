@@ -6,7 +6,6 @@ Source: tensor language reference 0.4, sections "Atomic load", "Atomic store" an
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tl_dpnp.language.assembly import SCOPES, SEMANTICS, Element, Indices, Memref, Result, Scope, Semantics, Spelled
@@ -17,6 +16,7 @@ from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.rules import scalar_errors
 from tl_dpnp.language.type_rules import check_indices, describe
 from tl_dpnp.language.types import GroupType, MemrefType, Type
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import I1
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import scalar_errors
 from tl_dpnp.language.type_rules import describe
 from tl_dpnp.language.types import CooperativeMatrixType, Type
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import I1, INDEX, ScalarType
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tl_dpnp.language.assembly import Arguments, Kind, Result
@@ -20,6 +20,7 @@ from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import kind_errors, scalar_errors
 from tl_dpnp.language.type_rules import describe
 from tl_dpnp.language.types import CooperativeMatrixType, Type
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import SCALAR_TYPES, ScalarType
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ Source: tensor language reference 0.4, section "Cooperative matrix instructions"
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tl_dpnp.language.assembly import DIRECTIONS, Component, Direction, Matrix, Number, Result, Spelled
@@ -17,6 +17,7 @@ from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.rules import scalar_errors
 from tl_dpnp.language.type_rules import check_type, describe
 from tl_dpnp.language.types import CooperativeMatrixType, Type
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import BF16, F16, F32, ScalarType, is_lossless
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ Source: tensor language reference 0.4, sections "Cooperative matrix load", "Coop
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tl_dpnp.language.assembly import (
@@ -39,6 +38,7 @@ from tl_dpnp.language.ir import Constant, Operand, Operation, Value, matrix_type
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.type_rules import check_index, describe
 from tl_dpnp.language.types import CooperativeMatrixType, GroupType, MemrefType, Type
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import INDEX
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ Source: tensor language reference 0.4, section "Cooperative matrix apply", and 0
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.language.assembly import Writing
@@ -15,6 +15,7 @@ from tl_dpnp.language.instructions.matrices import CooperativeOperation, compone
 from tl_dpnp.language.ir import MISSING, POISON, Operation, Region, Value, matrix_type
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.types import CooperativeMatrixType, Type
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import I32
 
 if TYPE_CHECKING:

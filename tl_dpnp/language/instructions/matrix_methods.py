@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tl_dpnp.language.assembly import CHECKS, DIRECTIONS, SCOPES, SEMANTICS
@@ -35,6 +35,7 @@ from tl_dpnp.language.instructions.matrix_apply import CooperativeMatrixApply
 from tl_dpnp.language.ir import Region, Value
 from tl_dpnp.language.type_rules import describe
 from tl_dpnp.language.types import CooperativeMatrixType
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import I32, ScalarType
 
 

@@ -6,7 +6,6 @@ Source: tensor language reference, sections "Alloca", "Barrier", "Lifetime stop"
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.language.assembly import Alignment, Element, Indices, Memref, Result, Spelled
@@ -17,6 +16,7 @@ from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.rules import scalar_errors
 from tl_dpnp.language.type_rules import check_index, check_indices, check_type, describe
 from tl_dpnp.language.types import GroupType, MemrefType, Type
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import ScalarType
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.language.assembly import Result, Spelled, Writing, axis_errors
@@ -20,6 +20,7 @@ from tl_dpnp.language.instructions.matrices import OwnComponent
 from tl_dpnp.language.ir import MISSING, Function, Operand, Operation, Region, Value
 from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.types import CooperativeMatrixType
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import I32, INDEX, ScalarType
 
 if TYPE_CHECKING:

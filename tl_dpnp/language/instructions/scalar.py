@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tl_dpnp.language.assembly import Kind, Result, Spelled, axis_errors
@@ -19,6 +19,7 @@ from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.rules import kind_errors, scalar_errors
 from tl_dpnp.language.type_rules import describe
 from tl_dpnp.language.types import CooperativeMatrixType
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import I1, INDEX, SCALAR_TYPES, ScalarType
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tl_dpnp.language.assembly import Lane, Result, Spelled
@@ -20,6 +19,7 @@ from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.rules import kind_errors, scalar_errors
 from tl_dpnp.language.type_rules import describe
 from tl_dpnp.language.types import Type
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import I32, ScalarType
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ Source: tensor language reference, sections "Expand", "Fuse", "Size" and "Subvie
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.language.assembly import Memref, Mode, Result, Sizes, Slices, Spelled, Writing
@@ -14,6 +13,7 @@ from tl_dpnp.language.ir import Slice, Value, memref_type
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.type_rules import check_bounds, check_index, check_mode, check_view, describe, memref_operand
 from tl_dpnp.language.types import GroupType, MemrefType, Size, Type
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import I1, INDEX, ScalarType
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from tl_dpnp.language.extents import Extents, group_name, place_of
 from tl_dpnp.language.interpreter import algebra, matrices, memory, scalar, work_items
 from tl_dpnp.language.interpreter.binding import bind
 from tl_dpnp.language.interpreter.fault import Fault
+from tl_dpnp.records import dataclass
 
 __all__ = ["Meeting", "Steps", "Trace", "WorkGroup", "interpret"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from tl_dpnp.language.interpreter.fault import BoundsFault, Fault
 from tl_dpnp.language.interpreter.scalar import Array
 from tl_dpnp.language.type_rules import MAXIMUM_ORDER
 from tl_dpnp.language.types import MemrefType
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import ScalarType
 
 __all__ = [

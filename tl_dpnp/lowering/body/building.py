@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tl_dpnp.errors import Span
 from tl_dpnp.kernels import intrinsics
@@ -33,6 +33,7 @@ from tl_dpnp.lowering.body.tree import (
 )
 from tl_dpnp.lowering.checks import CheckKind, failure, is_known_to_hold
 from tl_dpnp.lowering.plan import CHECK_FIELDS, BoundsCheck
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import I1, INDEX, ScalarType
 
 __all__ = ["BEYOND", "CHUNK", "FAILED", "GROUP", "GROUPS", "MINIMUM", "BodyBuilder", "call"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from typing import NamedTuple
 
@@ -64,6 +64,7 @@ from tl_dpnp.lowering.fragment_choice import OUTSIDE, BlocksFit, regions_of
 from tl_dpnp.lowering.matrix_spreads import Spreads, held_type, spreads_in
 from tl_dpnp.lowering.rewrite import root_of
 from tl_dpnp.lowering.scalar_code import scalar_intrinsic
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import BF16, F16, F32, I1, INDEX, ScalarType
 from tl_dpnp.scalars import I32 as SCALAR_I32
 

@@ -6,7 +6,7 @@ Variables are in memory, which LLVM's mem2reg turns into registers at the beginn
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from llvmlite import ir
 
@@ -34,6 +34,7 @@ from tl_dpnp.lowering.body.tree import (
     While,
 )
 from tl_dpnp.lowering.faults import located
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import I1 as BOOLEAN
 from tl_dpnp.scalars import INDEX, ScalarType
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 
 from llvmlite import ir
@@ -24,6 +24,7 @@ from tl_dpnp.lowering.fragment_layouts import layouts_of
 from tl_dpnp.lowering.fragments import product_of
 from tl_dpnp.lowering.rewrite import root_of
 from tl_dpnp.lowering.scalar_code import scalar_intrinsic
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import I32, INDEX
 
 __all__ = ["WarpFragments"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from tl_dpnp.kernels import intrinsics
@@ -26,6 +26,7 @@ from tl_dpnp.lowering.body.tree import (
 )
 from tl_dpnp.lowering.contraction import JAMMED
 from tl_dpnp.lowering.memory import Placement
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import INDEX, rounded_number
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -18,6 +17,7 @@ from tl_dpnp.lowering.body.tree import Comparison, Expression, Name, add, multip
 from tl_dpnp.lowering.fragment_choice import BlocksFit
 from tl_dpnp.lowering.matrix_engine import MatrixEngine
 from tl_dpnp.lowering.rewrite import root_of, roots
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import INDEX, Precision
 
 __all__ = ["Held", "MatrixWriter", "RegionWriter"]

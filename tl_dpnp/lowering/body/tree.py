@@ -8,11 +8,11 @@ the body says ``group * 256`` and not ``group * 16 * 16 * 1 + 0``.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tl_dpnp.kernels.llvm import Intrinsic
 from tl_dpnp.lowering.plan import BoundsCheck
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import INDEX, ScalarType
 
 __all__ = [

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ from tl_dpnp.lowering.decomposition import no_lowering
 from tl_dpnp.lowering.fragment_choice import BlocksFit
 from tl_dpnp.lowering.kernel_call import KernelMaker
 from tl_dpnp.lowering.scalar_code import scalar_intrinsic
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import I1, I32, INDEX, U32, U64, ScalarType
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ them, which is in the same array.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 from llvmlite import ir
@@ -28,6 +27,7 @@ from tl_dpnp.kernels.llvm import (
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.tree import Expression
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import ScalarType
 
 __all__ = [

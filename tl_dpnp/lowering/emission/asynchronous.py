@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from tl_dpnp.lowering.emission.memory import ALIGNED, Memory
 from tl_dpnp.lowering.emission.patterns import Offset
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.nest import Access, Assign, Buffer, Loop, Nest, Node, Stage, leaves, loops_of, stages_of
+from tl_dpnp.records import dataclass
 
 __all__ = ["AsynchronousCopies"]
 

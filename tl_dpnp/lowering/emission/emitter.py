@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Literal
@@ -74,6 +74,7 @@ from tl_dpnp.lowering.nest import (
     loops_of,
     type_of,
 )
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import ScalarType
 
 if TYPE_CHECKING:

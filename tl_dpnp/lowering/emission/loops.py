@@ -8,7 +8,7 @@ lie side by side, one iteration at a time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from llvmlite import ir
 
@@ -38,6 +38,7 @@ from tl_dpnp.lowering.emission.accesses import (
     store_in_pieces,
 )
 from tl_dpnp.lowering.scalar_code import scalar_intrinsic
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import ScalarType, rounded_number
 
 __all__ = ["LoopEmitter", "Parameters", "flat"]

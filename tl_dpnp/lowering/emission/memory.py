@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -48,6 +48,7 @@ from tl_dpnp.lowering.emission.patterns import (
 from tl_dpnp.lowering.emission.variables import PerLane, Variables
 from tl_dpnp.lowering.nest import Access, Loop, Nest, loops_of
 from tl_dpnp.lowering.streaming import StreamedResult
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, F64
 from tl_dpnp.target.core import CACHE_LINE
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from llvmlite import ir
 
@@ -17,6 +16,7 @@ from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.memory import Ahead
 from tl_dpnp.lowering.emission.variables import Variables
 from tl_dpnp.lowering.nest import Buffer, Loop, LoopKind, Nest, Node, Stage, leaves
+from tl_dpnp.records import dataclass
 from tl_dpnp.target.core import CACHE_LINE
 
 __all__ = ["Shares", "fetch_whole"]

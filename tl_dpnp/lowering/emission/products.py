@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from llvmlite import ir
 
@@ -35,6 +35,7 @@ from tl_dpnp.lowering.nest import (
     map_accesses,
 )
 from tl_dpnp.lowering.nest_products import NestProduct, keeps_packed, product_in, stores_sums
+from tl_dpnp.records import dataclass
 
 __all__ = ["Elements", "emit_on_dpas", "emit_on_tiles", "place_on_engine", "product_of"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from llvmlite import ir
 
@@ -13,6 +12,7 @@ from tl_dpnp.lowering.emission.memory import NestArguments
 from tl_dpnp.lowering.emission.variables import Variable
 from tl_dpnp.lowering.nest import Loop
 from tl_dpnp.lowering.streaming import StreamedResult
+from tl_dpnp.records import dataclass
 
 __all__ = ["StreamedStores"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from llvmlite import ir
 
@@ -17,6 +17,7 @@ from tl_dpnp.lowering.emission.variables import PerLane
 from tl_dpnp.lowering.instructions import instruction_of
 from tl_dpnp.lowering.nest import Access, Expression, Loop, map_accesses
 from tl_dpnp.lowering.warp_tile import WarpTile, warp_tile_of
+from tl_dpnp.records import dataclass
 
 __all__ = ["TensorCores"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import add
 from typing import TypeAlias
 
@@ -11,6 +11,7 @@ from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import index, power_of_two
 from tl_dpnp.lowering.nest import Derived, Index
+from tl_dpnp.records import dataclass
 
 __all__ = ["Lanes", "PerLane", "Variable", "Variables", "pieces", "with_last_filled"]
 

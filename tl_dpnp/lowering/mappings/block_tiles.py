@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tl_dpnp.kernels.blocked.copies import Consecutive
 from tl_dpnp.kernels.blocked.multiply import MultiplyAdds, TensorCores, WarpTile
 from tl_dpnp.kernels.blocked.multistage import MultistageProduct
+from tl_dpnp.records import dataclass
 
 __all__ = ["BATCHES", "FEW", "TILES", "Tile"]
 

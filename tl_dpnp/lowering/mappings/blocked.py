@@ -8,7 +8,6 @@ any of the products.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tl_dpnp.kernels.blocked.copies import Consecutive
 from tl_dpnp.kernels.blocked.multistage import MultistageProduct
@@ -28,6 +27,7 @@ from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.product_plans import LARGE, LARGE_OF_NARROW, PARTS, BlockPlan, BlockShape, MatrixSides
 from tl_dpnp.lowering.sole_product import Operand, SoleProduct, factor, sole_product
 from tl_dpnp.lowering.tactics.rounding import rounding
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, F64, INDEX, Precision, ScalarType
 from tl_dpnp.target.device import Device
 from tl_dpnp.target.multiprocessor import BlockedNumbers

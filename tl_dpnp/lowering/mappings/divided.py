@@ -6,8 +6,6 @@ these are few, some of its rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.division import in_parts, static_product
@@ -15,6 +13,7 @@ from tl_dpnp.lowering.mappings.mapping import Mapping, OfParts
 from tl_dpnp.lowering.mappings.work_item import WorkItem
 from tl_dpnp.lowering.schedules import schedule_instructions, work_of
 from tl_dpnp.lowering.variants import FewGroups
+from tl_dpnp.records import dataclass
 from tl_dpnp.target.device import Device
 
 __all__ = ["Divided", "divide"]

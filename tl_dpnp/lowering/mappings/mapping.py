@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tl_dpnp.kernels import intrinsics
@@ -18,6 +18,7 @@ from tl_dpnp.lowering.memory import Placement
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.tactics.tactic import Place
 from tl_dpnp.lowering.variants import Condition
+from tl_dpnp.records import dataclass
 from tl_dpnp.target.core import Core
 
 if TYPE_CHECKING:

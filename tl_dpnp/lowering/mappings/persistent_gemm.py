@@ -8,7 +8,6 @@ Thread blocks then do not stand for work-groups of the language: each computes t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from tl_dpnp.kernels.mma.register_operands import RegisterOperandTiles
@@ -26,6 +25,7 @@ from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.product_plans import PARTS, MatrixMap, TilePlan, TileShape
 from tl_dpnp.lowering.sole_product import Operand, SoleProduct, factor, sole_product
 from tl_dpnp.lowering.tactics.rounding import rounding
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, INDEX, Precision
 from tl_dpnp.target.device import Device
 

@@ -5,7 +5,6 @@ How large a work-group is, attributes of the function say first, then the instru
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tl_dpnp.kernels import intrinsics
@@ -18,6 +17,7 @@ from tl_dpnp.lowering.mappings.mapping import LoopMapping
 from tl_dpnp.lowering.sole_product import sole_product
 from tl_dpnp.lowering.tactics.blocks import blocks_of
 from tl_dpnp.lowering.tactics.dpas import MOST_SUBGROUPS, extent_of_tiles
+from tl_dpnp.records import dataclass
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.body.writer import BodyWriter

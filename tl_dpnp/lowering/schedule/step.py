@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.errors import ScheduleError
+from tl_dpnp.records import dataclass
 
 __all__ = ["Step"]
 

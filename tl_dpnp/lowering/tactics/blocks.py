@@ -8,7 +8,6 @@ rows, or warps multiply on tensor cores.  What was measured on an H200 chose the
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 from tl_dpnp.kernels.mma.rows import ROWS
 from tl_dpnp.lowering.contraction import Contraction
@@ -19,6 +18,7 @@ from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedule.loops import Split
 from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.lowering.tactics.tactic import Place, Tactic
+from tl_dpnp.records import dataclass
 from tl_dpnp.target.catalog import TENSOR_CORES
 from tl_dpnp.target.device import Device
 

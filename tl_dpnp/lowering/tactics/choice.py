@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.lowering.contraction import Contraction
@@ -12,6 +11,7 @@ from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tactics.amx import Amx
 from tl_dpnp.lowering.tactics.dpas import Dpas
 from tl_dpnp.lowering.tactics.tactic import EngineTactic, Place, Tactic, TiledTactic
+from tl_dpnp.records import dataclass
 
 __all__ = ["ENGINES", "TACTICS", "choose", "tunable"]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tl_dpnp.kernels.register_product import RegisterProduct
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.tactics.warps import has_known_strides, instructions_of, sizes_of
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import ScalarType
 from tl_dpnp.target.multiprocessor import LANES, Multiprocessor
 

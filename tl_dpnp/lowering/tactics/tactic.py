@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Generic, TypeVar
 
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
@@ -16,6 +16,7 @@ from tl_dpnp.lowering.matrix_engine import MatrixEngine
 from tl_dpnp.lowering.nest import Nest
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tiling import Tiling
+from tl_dpnp.records import dataclass
 from tl_dpnp.target.device import Device
 
 __all__ = ["EngineTactic", "Place", "Tactic", "TiledTactic"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 from tl_dpnp.lowering.contraction import JAM, Contraction
 from tl_dpnp.lowering.nest import Bound
 from tl_dpnp.lowering.schedule import Schedule
+from tl_dpnp.records import dataclass
 
 __all__ = ["SMALL_TILE", "Part", "decreasing", "tile_columns", "unroll_reduction"]
 

@@ -6,13 +6,12 @@ products which tiles divide, and which are too small for blocks with copies of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tl_dpnp.kernels.mma.rows import LANES, ROWS, MmaRow
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.lowering.tactics.tactic import Place, Tactic
+from tl_dpnp.records import dataclass
 from tl_dpnp.target.catalog import TENSOR_CORES
 
 __all__ = ["WarpTiles"]

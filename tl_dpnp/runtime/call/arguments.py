@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.language.extents import Extents
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.call.group import Group
 from tl_dpnp.runtime.call.layout import sizes_in_elements

@@ -5,12 +5,13 @@ It is kept beside the IR in the disk cache, so that a kernel whose code is there
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tl_dpnp.errors import Span
 from tl_dpnp.language.codec import Codec
 from tl_dpnp.language.ir import Assertion, Value
 from tl_dpnp.language.types import GroupType, MemrefType
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.relations import Extent, Relation, Shapes
 
 __all__ = ["INTERFACES", "BatchMode", "Interface", "Usage"]

@@ -7,12 +7,13 @@ checked by the verifier, and "a dynamic size matches any size and is checked at 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 
 from tl_dpnp.errors import Span
 from tl_dpnp.language.extents import AXES, Extents, place_name
 from tl_dpnp.language.ir import Value
+from tl_dpnp.records import dataclass
 
 __all__ = ["UNKNOWN", "Element", "Extent", "Relation", "Shapes"]
 

@@ -7,13 +7,14 @@ the number of work-groups is inferred, and the dynamic sizes that must be equal 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from tl_dpnp.errors import Span
 from tl_dpnp.language import ops
 from tl_dpnp.language.extents import AXES
 from tl_dpnp.language.types import GroupType, MemrefType
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.interface import BatchMode, Interface, Usage
 from tl_dpnp.runtime.call.relations import UNKNOWN, Element, Extent, Relation
 

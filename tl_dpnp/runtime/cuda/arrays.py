@@ -9,13 +9,13 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tl_dpnp.errors import TLBindingError
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.arrays import JAX, ArrayKind, ArrayView, DeviceTable, NotAnArray, describe_value
 from tl_dpnp.runtime.cuda.dlpack import ImportedArray, comes_by_dlpack
 from tl_dpnp.runtime.cuda.lists import ArrayList

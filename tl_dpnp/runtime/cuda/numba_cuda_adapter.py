@@ -23,8 +23,6 @@ if not hasattr(numpy, "row_stack"):
     # numba-cuda 0.30 names a function that NumPy 2.5 has removed.
     setattr(numpy, "row_stack", numpy.vstack)  # noqa: B010 (NumPy's stubs know no such attribute to set)
 
-from dataclasses import dataclass
-
 from numba.cuda import compiler, types
 from numba.cuda.core.compiler_lock import global_compiler_lock
 from numba.cuda.cudadrv import nvrtc, nvvm
@@ -34,6 +32,7 @@ from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.kernels.targets import target_for
 from tl_dpnp.lowering.pipeline import LoweredKernel
 from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.device_code import MOST_HOSTS, DeviceCode, call_body, host_function, signature_of
 from tl_dpnp.target.device import Device
 

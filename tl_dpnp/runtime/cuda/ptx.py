@@ -10,11 +10,12 @@ import re
 import shutil
 import subprocess
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from cuda.bindings import nvjitlink
 
 from tl_dpnp.errors import LoweringError, UnsupportedError
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.compiler import CompiledKernel
 from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of
 from tl_dpnp.runtime.watching import span, timed

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.lowering.mappings.frames import FRAMES
 from tl_dpnp.lowering.variants import FewGroups, Variant
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import CompiledKernel, compile_program
 from tl_dpnp.runtime.export.members import Member, members_of

@@ -6,10 +6,10 @@ The order of the arguments is that of the calling convention (`tl_dpnp.lowering.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import GroupType, MemrefType
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.interface import Usage
 from tl_dpnp.runtime.call.signature import free_names
 from tl_dpnp.scalars import BF16, F16, F32, F64, INDEX, ScalarType

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tl_dpnp.kernels.dpas.rows import DpasRow
+from tl_dpnp.records import dataclass
 
 __all__ = ["Instruction", "has_types", "inner_loop", "mix", "parse", "straight_run"]
 

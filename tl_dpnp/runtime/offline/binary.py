@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass
+
+from tl_dpnp.records import dataclass
 
 __all__ = ["DeviceBinary", "KernelFacts", "read_binary"]
 

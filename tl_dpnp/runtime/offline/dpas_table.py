@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tl_dpnp.errors import LoweringError
 from tl_dpnp.kernels.dpas.probe import probe_module
 from tl_dpnp.kernels.dpas.rows import DpasRow, rows
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.offline.assembly import has_types, parse
 from tl_dpnp.runtime.offline.binary import KernelFacts, read_binary
 from tl_dpnp.runtime.offline.targets import TARGETS, OfflineTarget

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tl_dpnp.errors import LoweringError, TLTypeError, UnsupportedError
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
@@ -14,6 +14,7 @@ from tl_dpnp.lowering.instructions import whole_instruction
 from tl_dpnp.lowering.nest import loops_of
 from tl_dpnp.lowering.pipeline import LoweredKernel
 from tl_dpnp.lowering.tactics.dpas import loads_blocks
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.offline.assembly import Instruction, has_types, inner_loop, mix, parse, straight_run
 from tl_dpnp.runtime.offline.binary import KernelFacts, read_binary
 from tl_dpnp.runtime.offline.targets import OfflineTarget, target_named

@@ -7,9 +7,8 @@ for each clock and vector engine on Xe-HPC (Hot Chips 34), 128 on Xe-HPG (2048 f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.records import dataclass
 from tl_dpnp.target.catalog import GPU
 from tl_dpnp.target.device import Device
 

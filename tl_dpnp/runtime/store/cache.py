@@ -13,11 +13,11 @@ import hashlib
 import json
 import os
 import stat
-from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp import config
 from tl_dpnp.errors import CacheWarning, TLError, warn
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.store.temporary_files import remove_leftovers, write_whole
 from tl_dpnp.runtime.watching import Span, in_words, purpose, span
 

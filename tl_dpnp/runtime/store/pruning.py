@@ -11,7 +11,8 @@ import json
 import os
 import re
 import time
-from dataclasses import dataclass
+
+from tl_dpnp.records import dataclass
 
 __all__ = ["CacheSize", "measure", "prune"]
 

@@ -28,7 +28,6 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
@@ -40,6 +39,7 @@ import dpctl.utils
 import numpy as np
 
 from tl_dpnp.errors import LoweringError, UnsupportedError
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.arrays import DeviceTable
 from tl_dpnp.runtime.sycl.tensor_adapter import ExecutionPlacementError, array_module, tensor, usm_ndarray
 

@@ -9,12 +9,12 @@ import ctypes
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.errors import TLError
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.lowering.plan import LaunchPlan
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.arguments import BoundCall
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.flattening import flatten

@@ -8,9 +8,9 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.native_calls import ANY, describe_scalar
 from tl_dpnp.runtime.sycl.dpctl_adapter import native_interface
 from tl_dpnp.runtime.sycl.dpnp_adapter import is_plain_dpnp_array

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, TypeVar
 
 from tl_dpnp.errors import TLError
+from tl_dpnp.records import dataclass
 
 __all__ = ["Search", "Step", "Trial"]
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tl_dpnp.lowering.device import LoweringOptions
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import cache_key
 from tl_dpnp.runtime.store.cache import DiskCache, Entry, key_of

@@ -6,7 +6,6 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tl_dpnp.logs import is_wanted, log
@@ -14,6 +13,7 @@ from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.mappings.frames import FRAMES, Form
 from tl_dpnp.lowering.space import Tunable, tunables
 from tl_dpnp.lowering.tiling import Tiling
+from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.arguments import BoundCall
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.compiler import CompiledKernel, cache_key, compile_program, keep

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tl_dpnp.kernels.ring import Slot
 from tl_dpnp.language import ops
@@ -12,6 +12,7 @@ from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.lowering.division import Parts
 from tl_dpnp.lowering.memory import size_in_bytes
 from tl_dpnp.lowering.rewrite import roots
+from tl_dpnp.records import dataclass
 
 __all__ = [
     "COPY_ALIGNMENT", "STAGE_ALIGNMENT", "ResidentOperand", "PipelinedOperand", "find_operands", "find_residents",

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tl_dpnp.kernels import intrinsics
@@ -41,6 +41,7 @@ from tl_dpnp.lowering.mappings.persistent.operands import (
 from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.mappings.persistent.teams import Work
 from tl_dpnp.lowering.tactics.warps import packed_product, sizes_of
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import INDEX
 
 if TYPE_CHECKING:

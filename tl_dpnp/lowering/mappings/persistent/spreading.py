@@ -8,7 +8,7 @@ has, as few as leave each multiprocessor one block.  A block copies what it need
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 from tl_dpnp.kernels.ring import Ring
 from tl_dpnp.language import ops
@@ -18,6 +18,7 @@ from tl_dpnp.lowering.mappings.mapping import Mapping, OfParts
 from tl_dpnp.lowering.mappings.persistent.staging import Persistent, find_staging
 from tl_dpnp.lowering.tactics.warps import sizes_of
 from tl_dpnp.lowering.variants import FewBlocks
+from tl_dpnp.records import dataclass
 
 __all__ = ["Spread"]
 

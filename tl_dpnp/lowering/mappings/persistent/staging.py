@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tl_dpnp.kernels import intrinsics
@@ -57,6 +57,7 @@ from tl_dpnp.lowering.memory import Placement, size_in_bytes
 from tl_dpnp.lowering.tactics.registers import Problem, best_plan, product_in_registers
 from tl_dpnp.lowering.tactics.team_products import TeamProduct
 from tl_dpnp.lowering.tactics.warps import chain_products, resident_stride, sizes_of
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import Precision
 from tl_dpnp.target.device import Device
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
 
 from tl_dpnp.kernels.mma.product import WarpProduct
 from tl_dpnp.kernels.register_product import RegisterProduct
@@ -14,6 +13,7 @@ from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings.persistent.operands import PipelinedOperand, ResidentOperand, views_through
 from tl_dpnp.lowering.tactics.registers import ragged_chain
 from tl_dpnp.lowering.tactics.warps import chain_warps, lone_product
+from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import Precision
 from tl_dpnp.target.device import Device
 
