@@ -68,8 +68,9 @@ print(*(name for name in sys.modules if name.startswith("tl_dpnp.")))
     loaded = {name.removeprefix("tl_dpnp.") for name in run(code)}
     assert "lowering.emission.emitter" in loaded
     assert not loaded & {
-        "kernels.amx.product", "kernels.dpas.gemm", "kernels.mma.product", "kernels.mma.warpgroup",
-        "kernels.register_product", "language.interpreter.machine", "lowering.emission.products",
+        "kernels.amx.product", "kernels.dpas.fragments", "kernels.dpas.gemm", "kernels.dpas.sums",
+        "kernels.dpas.tile_blocks", "kernels.mma.fragments", "kernels.mma.product", "kernels.mma.warpgroup",
+        "kernels.register_product", "language.interpreter.machine", "lowering.emission.products", "lowering.fragments",
         "lowering.emission.tensor_cores", "lowering.mappings.sub_group", "lowering.mappings.persistent",
         "lowering.phases", "lowering.tactics.blocks", "lowering.tactics.lanes", "lowering.vector_loops",
     }

@@ -15,7 +15,7 @@ from tl_dpnp.lowering.barriers import insert_barriers
 from tl_dpnp.lowering.canonicalize import canonicalize, rename_uniquely
 from tl_dpnp.lowering.contraction import Contraction, contractions_of
 from tl_dpnp.lowering.device import LoweringOptions
-from tl_dpnp.lowering.fragments import FragmentChoice, choose_fragments
+from tl_dpnp.lowering.fragment_choice import FragmentChoice
 from tl_dpnp.lowering.matrix_engine import MatrixEngine, engine_of
 from tl_dpnp.lowering.memory import Placement, place_temporaries
 from tl_dpnp.lowering.memory import local_memory as local_memory_of
@@ -95,6 +95,8 @@ def analyse(function: ops.Function, device: Device, options: LoweringOptions) ->
     check_requirements(function, device)
     fragments = FragmentChoice()
     if has_work_items(function):
+        from tl_dpnp.lowering.fragments import choose_fragments
+
         fragments = choose_fragments(rename_uniquely(function), device, options)
     canonical = canonicalize(function, fragments.kept)
     placements = place_temporaries(canonical, device.local_memory)

@@ -19,7 +19,6 @@ from tl_dpnp.lowering.nest_products import (
     strides_along,
     whole_product,
 )
-from tl_dpnp.lowering.tactics.block_tiles import block_tile
 from tl_dpnp.lowering.tactics.rounding import hint, rounding
 from tl_dpnp.lowering.tactics.tactic import EngineTactic, Place
 from tl_dpnp.target.catalog import DPAS
@@ -136,6 +135,8 @@ def _block_kernel(
     kernel = MicroKernel(row, 1, 1, 1, terms, other=other)
     if _no_blocks(product, kernel) is not None:
         return None
+    from tl_dpnp.lowering.tactics.block_tiles import block_tile
+
     a, b = _strides(product)
     rows, columns, steps = block_tile(
         row, (product.m.stop, product.n.stop, product.k.stop), a[0] != 1, b[0] == 1)
