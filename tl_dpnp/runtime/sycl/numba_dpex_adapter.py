@@ -99,9 +99,15 @@ def _host(signature: tuple[Any, ...]) -> _Host:
 
 def _linked(host: _Host, body: str) -> str:
     """Return the LLVM IR of a kernel, optimised: its host with its body inlined."""
+    module = binding.parse_assembly(host.llvm)
+    module.link_in(binding.parse_assembly(body))
+    # Else LLVM would optimise the body twice, once by itself.
+    inlining = binding.ModulePassManager()
+    inlining.add_always_inliner_pass()
+    inlining.add_global_dce_pass()
+    inlining.run(module)
     library = host.context.codegen().create_library("tl_dpnp")
-    for module in (host.llvm, body):
-        library.add_llvm_module(binding.parse_assembly(module))
+    library.add_llvm_module(module)
     library.inline_threshold = _INLINE_THRESHOLD
     library.finalize()
     return str(library.final_module)
