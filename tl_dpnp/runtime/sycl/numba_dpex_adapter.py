@@ -134,6 +134,8 @@ def _register_once(context: Any) -> None:
         insert(implementations)
 
     context.insert_func_defn = insert_new
+    # Besides, it puts the same functions of OpenCL into the same table, fifty times in a first compilation.
+    context.replace_dpnp_ufunc_with_ocl_intrinsics = functools.cache(context.replace_dpnp_ufunc_with_ocl_intrinsics)
 
 
 def _with_metadata(text: str, name: str, lowered: LoweredKernel) -> str:
