@@ -7,6 +7,8 @@ And `RecursionError` comes where the caller's stack is deep already: Python coun
 
 A fresh stack is also a fast one.  CPython 3.11 allocates frames in blocks, and calls that cross the end of one map and
 unmap memory each time; Numba's compiler does that thousands of times if it starts at an unlucky depth.
+
+All of it is much work that makes objects to keep, so cycles are looked for rarely meanwhile (`garbage.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from tl_dpnp.errors import calling_frame, works_for
+from tl_dpnp.runtime.garbage import rarely_collected
 
 __all__ = ["import_whole", "on_fresh_stack", "with_room"]
 
@@ -90,7 +93,8 @@ class _Work:
         context, function, arguments = self._call
         del self._call
         try:
-            self.result = context.run(function, *arguments)
+            with rarely_collected():
+                self.result = context.run(function, *arguments)
         except BaseException as error:
             self.error = error
         self._done.release()
@@ -108,7 +112,8 @@ def with_room(function: Callable[..., _T], *arguments: Any) -> _T:
     except RecursionError:
         pass
     else:
-        return function(*arguments)
+        with rarely_collected():
+            return function(*arguments)
     return on_fresh_stack(function, *arguments)
 
 
