@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from operator import is_
 from typing import Literal
 
 from tl_dpnp.lowering.expressions import (
@@ -153,8 +154,8 @@ class Loop:
         return (self.variable, *(d.variable for d in self.derived))
 
     def with_body(self, *body: Node) -> Loop:
-        """Return the loop around another body."""
-        return replace(self, body=body)
+        """Return the loop around another body; itself where that is its own."""
+        return self if _are_same(body, self.body) else replace(self, body=body)
 
 
 @dataclass(frozen=True)
@@ -172,8 +173,8 @@ class Stage:
     asynchronous: bool = False
 
     def with_body(self, *body: Node) -> Stage:
-        """Return the stage with other loops."""
-        return replace(self, body=body)
+        """Return the stage with other loops; itself where that is its own."""
+        return self if _are_same(body, self.body) else replace(self, body=body)
 
 
 @dataclass(frozen=True)
@@ -250,6 +251,10 @@ def is_transposition(loop: Loop) -> bool:
         case (Loop(kind="vectorized"),):
             return loop.kind == "vectorized"
     return False
+
+
+def _are_same(nodes: tuple[Node, ...], others: tuple[Node, ...]) -> bool:
+    return len(nodes) == len(others) and all(map(is_, nodes, others))
 
 
 def loops_of(nodes: tuple[Node, ...]) -> Iterator[Loop]:
