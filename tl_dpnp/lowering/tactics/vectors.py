@@ -197,13 +197,16 @@ def _finish_tile(
     rows = tile.rows if schedule.range_of(tile.rows) is not None else None
     inner = [loop for loop in (rows, tile.columns) if loop is not None]
     copies: list[Mapping[str, str]] = [{}]
+    stores: Mapping[str, str] | None = None
     if tile.reduction is not None and inner:
         decomposed = schedule.decompose_reduction(tile.reduction, above=inner[0])
-        copies += [decomposed.init, decomposed.finish]
+        stores = decomposed.finish
+        copies += [decomposed.init, stores]
     vectors = None
-    for place, renamed in enumerate(copies):
+    for renamed in copies:
         columns = tile.columns and renamed.get(tile.columns, tile.columns)
-        mixed = _fill_vectors(schedule, rows and renamed.get(rows, rows), columns, shared, by_columns and place == 2)
+        mixed = _fill_vectors(schedule, rows and renamed.get(rows, rows), columns, shared,
+                              by_columns and renamed is stores)
         vectors = vectors or mixed
         if tile.jam is not None:
             schedule.unroll(renamed.get(tile.jam, tile.jam))
