@@ -12,7 +12,7 @@ import numpy as np
 from tests.xe_machine.accumulators import begins_product, forgetting_product, replaces_product, with_accumulator
 from tests.xe_machine.conversions import floats, integers, number, to_bits
 from tests.xe_machine.errors import MachineError
-from tests.xe_machine.operands import Null, RegisterOperand, Source, destination, have_values, source
+from tests.xe_machine.operands import FlagOperand, Null, RegisterOperand, Source, destination, have_values, source
 from tests.xe_machine.parser import Instruction
 from tests.xe_machine.registers import Mask, Registers, Step
 
@@ -244,6 +244,8 @@ def _store(instruction: Instruction, result: Any, sources: list[Source], compute
         valid = have_values(sources, registers)
         if same:
             bits = sources[0].bits(registers)
+            if valid is not None:
+                valid = _through_registers(result, sources[0], registers, int(bits[0]), valid)
             result.write(registers, bits.copy() if len(bits) > 1 else bits, mask, valid)
             return
         with np.errstate(all="ignore"):
@@ -256,6 +258,19 @@ def _store(instruction: Instruction, result: Any, sources: list[Source], compute
         result.write(registers, bits, mask, valid)
 
     return step
+
+
+def _through_registers(
+    result: Any, source: Source, registers: Registers, bits: int, valid: np.ndarray
+) -> np.ndarray:
+    """Return which elements of a copy have a value.  Flags of which only some have one, as those of a comparison in one
+    channel, are kept in a register for a while: those come back with it."""
+    if isinstance(source, FlagOperand) and isinstance(result, RegisterOperand):
+        registers.save_flags(int(result.places[0, 0]), bits, source.known(registers))
+    elif isinstance(source, RegisterOperand) and isinstance(result, FlagOperand):
+        known = registers.saved_flags(int(source.places[0, 0]), bits)
+        return valid[:1] if known is None else known
+    return valid
 
 
 def _against_zero(instruction: Instruction, bits: np.ndarray, result: Any) -> np.ndarray:

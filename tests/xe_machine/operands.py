@@ -63,18 +63,21 @@ class FlagOperand:
         packed = np.packbits(registers.flags[self.register, self._channels()], bitorder="little")
         return packed.view(self.type.bits)
 
+    def known(self, registers: Registers) -> np.ndarray:
+        """Return which flags have a value."""
+        return registers.flags_valid[self.register, self._channels()]
+
     def has_value(self, registers: Registers) -> np.ndarray | None:
         """Return whether all flags have a value; None means that they have."""
-        valid = bool(registers.flags_valid[self.register, self._channels()].all())
-        return None if valid else np.zeros(1, bool)
+        return None if self.known(registers).all() else np.zeros(1, bool)
 
     def write(self, registers: Registers, bits: np.ndarray, mask: np.ndarray | None, valid: np.ndarray | None) -> None:
-        """Set the flags; `bits` is one integer of the operand's size."""
+        """Set the flags; `bits` is one integer of the operand's size, `valid` is for all of them or has each."""
         if mask is not None and not mask[0]:
             return
         flags = np.unpackbits(np.ascontiguousarray(bits[:1]).view(np.uint8), bitorder="little")
         registers.flags[self.register, self._channels()] = flags.astype(bool)
-        registers.flags_valid[self.register, self._channels()] = valid is None or bool(valid[0])
+        registers.flags_valid[self.register, self._channels()] = True if valid is None else valid
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,17 @@ class Registers:
         self.flags = np.zeros((_FLAGS, CHANNELS), bool)
         self.flags_valid = np.zeros((_FLAGS, CHANNELS), bool)
         self.wide: np.ndarray | None = None
+        self._saved: dict[int, tuple[int, np.ndarray]] = {}
+
+    def save_flags(self, place: int, bits: int, known: np.ndarray) -> None:
+        """Note which of the flags that were copied to a place of `data` have a value: where some do not, none of its
+        bytes has one, and those that have are lost otherwise when the flags come back."""
+        self._saved[place] = bits, known.copy()
+
+    def saved_flags(self, place: int, bits: int) -> np.ndarray | None:
+        """Return which of the flags that come back from a place have a value; None if other bits lie there now."""
+        held, known = self._saved.get(place, (None, None))
+        return known if held == bits else None
 
     def start_of(self, file: str, number: int) -> int:
         """Return where a register begins; raises `MachineError` for one that there is not."""

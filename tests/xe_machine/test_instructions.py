@@ -84,6 +84,27 @@ def test_channels_wait_for_the_join() -> None:
     assert execute(*lines, STORE).view(np.int32)[:4].tolist() == [11, 11, 12, 12]
 
 
+#: A comparison in one channel, whose flag is kept in a register while another takes its place.
+_KEPT = [
+    "(W) cmp (1|M0) (eq)f0.0 null<1>:d r5.0<0;1,0>:uw r5.0<0;1,0>:uw", "(W) mov (1|M0) r30.4<1>:uw f0.0<0;1,0>:uw",
+    "(W) cmp (16|M0) (ne)f0.0 null<1>:d r5.0<0;1,0>:uw r5.0<0;1,0>:uw", "(W) mov (1|M0) f0.0<1>:uw r30.4<0;1,0>:uw",
+]
+
+
+def test_a_flag_of_one_channel_comes_back_from_a_register() -> None:
+    lines = [*_KEPT, "(W&f0.0) sel (1|M0) r31.0<1>:d 7:w 0:w", "mov (16|M0) r20.0<1>:d r31.0<0;1,0>:d", STORE]
+    assert execute(*lines).view(np.int32)[:16].tolist() == [7] * 16
+
+
+@pytest.mark.parametrize("lines", [
+    [*_KEPT, "(f0.0) mov (16|M0) r20.0<1>:d 1:w"],
+    [*_KEPT[:3], "(W) mov (1|M0) r30.4<1>:uw r40.0<0;1,0>:uw", _KEPT[3], "(W&f0.0) mov (1|M0) r20.0<1>:d 1:w"],
+], ids=["the other channels", "something else in the register"])
+def test_flags_that_had_no_value_have_none_when_they_come_back(lines: list[str]) -> None:
+    with pytest.raises(MachineError, match="a flag that decides has no value"):
+        execute(*lines)
+
+
 @pytest.mark.parametrize(("lines", "why"), [
     (["frc (16|M0) r20.0<1>:f r4.0<1;1,0>:f"], "this instruction is not known"),
     (["mov (16|M0) r20.0<1>:d r4.0<1;1,0>:uw {Serialize}"], "the option 'Serialize' is not known"),
