@@ -45,7 +45,7 @@ sys.meta_path.insert(0, Interrupting())
 print("ready", flush=True)
 try:
     run()
-    print("not interrupted")
+    print("not interrupted", flush=True)
 except KeyboardInterrupt:
     print("interrupted")
 assert threading.active_count() == 1
@@ -71,11 +71,12 @@ def test_an_interrupted_import_is_completed(module):
 @pytest.mark.slow
 def test_an_interrupt_at_any_time_of_the_first_compilation():
     rng = random.Random(11)
+    longest = _seconds_of_the_first_compilation()
     interrupted = 0
     for _ in range(12):
         child = twice("none")
         assert child.stdout.readline() == "ready\n"
-        time.sleep(rng.uniform(0, 4))
+        time.sleep(rng.uniform(0, longest))
         child.send_signal(signal.SIGINT)
         output, errors = child.communicate(timeout=300)
         if "interrupted" not in output.split("\n"):  # it came when the first compilation was over
@@ -83,6 +84,16 @@ def test_an_interrupt_at_any_time_of_the_first_compilation():
         interrupted += 1
         assert output.split("\n")[1] == RIGHT, errors
     assert interrupted
+
+
+def _seconds_of_the_first_compilation():
+    child = twice("none")
+    assert child.stdout.readline() == "ready\n"
+    start = time.monotonic()
+    assert child.stdout.readline() == "not interrupted\n"
+    seconds = time.monotonic() - start
+    child.communicate(timeout=300)
+    return seconds
 
 
 def test_an_interrupt_waits_for_the_end():
