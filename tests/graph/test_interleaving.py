@@ -221,9 +221,9 @@ def _large(A, x, y, W):
 
 
 def _inverse(A, x, y, W):
-    for _ in range(4):
-        x = _times(dpnp.linalg.inv(A + dpnp.eye(3, dtype=A.dtype) * 3), x)
-    return x
+    for _ in range(4):  # each of whose kernels ends with an inverse where a singular matrix is an error
+        A = dpnp.linalg.inv(A + dpnp.eye(3, dtype=A.dtype) * 3)
+    return A
 
 
 def _rows(A, x, y, W):
