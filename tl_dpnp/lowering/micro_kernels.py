@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 
 from llvmlite import ir
 
@@ -18,6 +19,7 @@ from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.contraction import OUTPUT
 from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest, fetch_whole
+from tl_dpnp.lowering.emission.facts import has_near_elements
 from tl_dpnp.lowering.instructions import whole_instruction
 from tl_dpnp.lowering.kernel_call import KernelCall
 from tl_dpnp.lowering.mappings.mapping import LoopMapping
@@ -232,6 +234,7 @@ class _MicroKernel:
         width = vector_width(self.kernel.contraction, maker.device.core)
         core = maker.device.core
         emit_nest(builder, nest, arguments, maker.layout, width, maker.engine, masks=core.masks and self._is_alone,
+                  near=partial(has_near_elements, width=width, core=core),
                   narrowest=min(width, max(1, core.narrowest_bytes // self.kernel.contraction.element.bytes)))
         if own is not None and own != maker.palette:
             release(builder)

@@ -120,6 +120,8 @@ class Core:
     vector beside one of another column: the time of a multiply-add where it takes a port that those need, and less
     where it has others.  `masks` says that masked loads and stores cost no more than whole ones.  Compilers make
     vectors of less than `narrowest_bytes` out of wider ones, whose other lanes they set to zero before each operation.
+    A core that `unlaminates` makes two micro-operations of a multiply-add with an operand in memory whose address has
+    an index: of what it looks ahead to find work, they take twice the room.
     """
 
     name: str
@@ -134,6 +136,7 @@ class Core:
     shuffle: float = 0.25
     masks: bool = False
     narrowest_bytes: int = 16
+    unlaminates: bool = False
     tiles: TileNumbers = field(default_factory=TileNumbers)
 
     def __str__(self) -> str:

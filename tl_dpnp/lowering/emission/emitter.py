@@ -41,7 +41,8 @@ from tl_dpnp.kernels.simd_rows import SimdRow
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.asynchronous import AsynchronousCopies
 from tl_dpnp.lowering.emission.blocks import Blocks, cut_fused
-from tl_dpnp.lowering.emission.memory import Memory, NestArguments, rows_mixed
+from tl_dpnp.lowering.emission.facts import computes_twice, rows_mixed, stores_twice
+from tl_dpnp.lowering.emission.memory import Memory, NestArguments
 from tl_dpnp.lowering.emission.prefetching import Shares
 from tl_dpnp.lowering.emission.streamed_stores import StreamedStores
 from tl_dpnp.lowering.emission.variables import Lanes, PerLane, Variable, Variables, pieces, with_last_filled
@@ -83,33 +84,16 @@ if TYPE_CHECKING:
 __all__ = ["emit_nest"]
 
 
-def _computes_twice(nest: Nest) -> bool:
-    """Whether an element may be computed twice: it is a reduction.
-
-    Copies hold no elements in front of their region, so that nothing can reach back over it.
-    """
-    assigns = [leaf.assign for leaf in leaves(nest.body)]
-    stores = [assign for assign in assigns if not assign.target.buffer.in_registers]
-    return any(assign.part == "update" for assign in assigns) and all(
-        assign.target.buffer.scope == "global" and assign.update == "set" for assign in stores
-    )
-
-
-def _stores_twice(nest: Nest) -> bool:
-    """Whether what is computed twice may be stored twice: nothing reads what is stored."""
-    assigns = [leaf.assign for leaf in leaves(nest.body)]
-    return not any(access.buffer == assign.target.buffer for assign in assigns for access in assign.reads
-                   if not assign.target.buffer.in_registers)
-
-
 def emit_nest(
     builder: ir.IRBuilder, nest: Nest, arguments: NestArguments, layout: SubgroupLayout, vector_width: int,
     engine: MatrixEngine = NO_ENGINE, *, masks: bool = False, narrowest: int = 1,
+    near: Callable[[Loop], bool] = lambda _: False,
 ) -> None:
     """Append the code of `nest`, which `realize` returned, at the builder's position.
 
     With `masks` rows that are left over are a vector of which some lanes are neither loaded nor stored.  Vectors have
-    the `narrowest` lanes at least where some may be computed twice, or left out.
+    the `narrowest` lanes at least where some may be computed twice, or left out.  In sums that are
+    `near`, see `has_near_elements`, elements for all lanes are at constant distances from one address.
     """
     private = {
         buffer.name: private_array(builder, buffer.element, buffer.elements)
@@ -123,9 +107,9 @@ def emit_nest(
     arguments = replace(arguments, pointers=(pointers := {**arguments.pointers, **private}))
     streamed = StreamedStores.start(builder, arguments, pointers)
     variables = Variables(builder)
-    stores_twice = _stores_twice(nest)
-    memory = Memory(builder, arguments, variables, vector_width, rows_mixed(nest), masks, masks and stores_twice,
-                    Blocks.of(nest, vector_width))
+    may_store_twice = stores_twice(nest)
+    memory = Memory(builder, arguments, variables, vector_width, rows_mixed(nest), masks, masks and may_store_twice,
+                    near, Blocks.of(nest, vector_width))
     copies = AsynchronousCopies.of(nest, memory, layout)
     forms = {row for loop in loops_of(nest.body) if (row := instruction_of(loop, MmaRow)) is not None}
     tensor_cores = None
@@ -134,7 +118,7 @@ def emit_nest(
 
         tensor_cores = TensorCores.start(memory, forms)
     emitter = _Emitter(
-        builder, arguments, pointers, layout, vector_width, narrowest, _computes_twice(nest), stores_twice, variables,
+        builder, arguments, pointers, layout, vector_width, narrowest, computes_twice(nest), may_store_twice, variables,
         memory, engine, streamed, copies, tensor_cores, Shares.of(nest))
     emitter.find_subgroup()
     emitter.nodes(nest.body)
@@ -440,7 +424,8 @@ class _Emitter:
             self.registers = dict(zip(carried, values, strict=True))
             if loop.prefetch:
                 self.prefetch(loop, counter)
-            self.iteration(loop, counter)
+            with self.memory.summing(loop):
+                self.iteration(loop, counter)
             self.copies.start()
             self.memory.forget()
             return [self.registers[key] for key in carried]

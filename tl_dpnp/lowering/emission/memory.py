@@ -7,7 +7,7 @@ runtime recognises consecutive accesses only in this form.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from itertools import zip_longest
@@ -46,13 +46,13 @@ from tl_dpnp.lowering.emission.patterns import (
     store_runs,
 )
 from tl_dpnp.lowering.emission.variables import PerLane, Variables
-from tl_dpnp.lowering.nest import Access, Loop, Nest, loops_of
+from tl_dpnp.lowering.nest import Access, Loop
 from tl_dpnp.lowering.streaming import StreamedResult
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, F64
 from tl_dpnp.target.core import CACHE_LINE
 
-__all__ = ["ALIGNED", "Ahead", "Memory", "NestArguments", "rows_mixed"]
+__all__ = ["ALIGNED", "Ahead", "Memory", "NestArguments"]
 
 
 class Ahead(NamedTuple):
@@ -95,13 +95,6 @@ _BYTES: dict[type, int] = {ir.FloatType: F32.bytes, ir.DoubleType: F64.bytes}
 ALIGNED = 16
 
 
-def rows_mixed(nest: Nest) -> int:
-    """Return how many rows of each column are in vectors of several columns, 0 where no others are beside them."""
-    loops = [loop for loop in loops_of(nest.body) if loop.kind == "vectorized"]
-    inner = [derived.modulus or 0 for loop in loops for derived in loop.derived if derived.divisor == 1]
-    return max(inner, default=0) if any(not loop.derived for loop in loops) else 0
-
-
 @dataclass
 class Memory:
     """Emits loads and stores; what was loaded in a block is not loaded again before a store.
@@ -109,7 +102,8 @@ class Memory:
     Where `rows_mixed` is not 0, vectors are made of so many rows of each of several columns, whose elements other
     vectors have in all lanes.  With `masks`, lanes beyond the `active_lanes` of a vector, which repeat the last one,
     are not loaded where the others are neighbours in memory, and with `masks_stores` not stored; else these are stored
-    in pieces: a load waits for a store with a mask in front of it, as if that had stored all lanes.
+    in pieces: a load waits for a store with a mask in front of it, as if that had stored all lanes.  In sums that are
+    `near`, elements for all lanes are at constant distances from one address.
     """
 
     builder: ir.IRBuilder
@@ -119,6 +113,7 @@ class Memory:
     rows_mixed: int = 0
     masks: bool = False
     masks_stores: bool = False
+    near: Callable[[Loop], bool] = lambda _: False
     blocks: Blocks | None = None
     loaded: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     broadcasts: dict[int, ir.Value] = field(default_factory=dict)
@@ -134,6 +129,8 @@ class Memory:
     lanes_stored_before: int = 0
     #: The innermost unrolled loop of a sum around the present place.
     unrolled: Loop | None = None
+    #: Whether the present place is in such a sum.
+    in_near_sum: bool = False
 
     def forget(self) -> None:
         """Load everything anew from here on."""
@@ -181,6 +178,13 @@ class Memory:
         yield
         self.unrolled = around
 
+    @contextmanager
+    def summing(self, loop: Loop) -> Iterator[None]:
+        """Emit an iteration of a loop that runs, which is that of a sum or another."""
+        around, self.in_near_sum = self.in_near_sum, self.near(loop)
+        yield
+        self.in_near_sum = around
+
     def block(self, access: Access, width: int) -> frozenset[Offset]:
         """Return what the steps of a sum read that are loaded together with the present one."""
         loop, values = self.unrolled, self.variables.values
@@ -215,11 +219,23 @@ class Memory:
         if key not in self.loaded and access.buffer.element.is_subbyte:
             self.loaded[key] = self.subbytes(access, chunk)
         if key not in self.loaded:
-            pointer = self.pointer(access, chunk.start)
+            near = self.in_near_sum and chunk.width == 1 and not chunk.start.strides
+            pointer = self.near_pointer(access, chunk.start.known) if near else self.pointer(access, chunk.start)
             self.loaded[key] = load_element(
                 self.builder, access.buffer.element, pointer, chunk.width, self.alignment(access, chunk.start)
             )
         return self.loaded[key]
+
+    def near_pointer(self, access: Access, known: int) -> ir.Value:
+        """Return the address of an element at a constant distance from one that LLVM does not take apart.
+
+        It would add a base and an index in each instruction instead, to save a register.
+        """
+        key = self.key(access, "address")
+        if key not in self.loaded:
+            address = self.pointer(access, Offset((), 0))
+            self.loaded[key] = target_of(self.builder).opaque(self.builder, address)
+        return self.builder.gep(self.loaded[key], [index(known)]) if known else self.loaded[key]
 
     def is_masked(self, access: Access, offsets: Sequence[Offset]) -> bool:
         """Whether the lanes without an iteration are left out of an access to neighbours in memory."""
