@@ -33,7 +33,7 @@ ZEN5 = Core("zen5", vector_bytes=64, registers=32, load_bytes=64, shuffle=0.12, 
 #: are 5 to 16 % faster without, on Granite Rapids.
 INTEL_SERVER = Core("intel-server", vector_bytes=64, registers=32, element_loads=3, load_bytes=64, load_share=0.6,
                     shuffle=0.5, masks=True, unlaminates=True,
-                    tiles=TileNumbers(highest=4, columns_of_a_row=30, short_sum=16, iteration=100,
+                    tiles=TileNumbers(highest=4, columns_of_a_row=30, short_sum=16, iteration=120,
                                       short_iteration_of_a_row=256))
 #: Intel's cores for clients with AVX-512: one port of 512 bits, made of two of 256 (Fog, chapter "Ice Lake").
 INTEL_CLIENT = Core("intel-client", vector_bytes=64, registers=32, multiply_adds=1, load_bytes=64)
