@@ -49,3 +49,38 @@ def test_two_rows_that_are_left_over_are_no_vector_of_two_floats(rows, core):
     products = [line for line in text.splitlines() if "fma" in line and "call" in line]
     assert products
     assert not any(map(_NARROW.search, products))
+
+
+_OF_AN_ADDRESS = re.compile(r'asm "", "=r,0"\((float|double) addrspace\(1\)\*')
+
+
+def _addresses(m: int, n: int, k: int, core: str, element: str = "f64") -> int:
+    """Return how many addresses LLVM takes as they are in a product for a core."""
+    a, b, c = (f"memref<{element}x{rows}x{columns}>" for rows, columns in ((m, k), (k, n), (m, n)))
+    source = f"""func @product(%A: {a}, %B: {b}, %C: {c}) {{
+  gemm.n.n 1.0, %A, %B, 0.0, %C : {element}, {a}, {b}, {element}, {c}
+}}"""
+    with config.scope(CORE=core):
+        (text,) = tl_dpnp.compile(source, form="vector").inspect_llvm().values()
+    return len(_OF_AN_ADDRESS.findall(text))
+
+
+@pytest.mark.parametrize(("m", "n", "k", "element"), [
+    (8, 24, 40, "f64"),  # one vector
+    (7, 24, 40, "f64"),  # of which some lanes are there
+    (15, 91, 88, "f32"),
+    (30, 58, 76, "f64"),  # 4 vectors by 6 columns take all registers
+])
+def test_elements_are_near_one_address_where_that_saves_operations_or_registers(m, n, k, element):
+    assert _addresses(m, n, k, "intel-server", element) >= 1
+    assert _addresses(m, n, k, "zen5", element) == 0
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [
+    (16, 16, 40),  # an element is multiplied by two vectors: loaded once, into a register
+    (8, 24, 6),  # all of the sum is unrolled
+    (1, 24, 40),  # no vector
+    (32, 5, 40),  # 4 vectors by 5 columns leave registers
+])
+def test_others_have_the_addresses_that_llvm_chooses(m, n, k):
+    assert _addresses(m, n, k, "intel-server") == 0
