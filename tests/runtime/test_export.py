@@ -290,6 +290,17 @@ def test_kernels_whose_names_differ_in_case_go_together(tmp_path):
                    input="\n".join(lines), text=True, check=True)
 
 
+def test_functions_whose_files_are_called_alike_do_not_replace_one_another(tmp_path):
+    one, other = (tl_dpnp.compile(f"func @{name}(%x: memref<f32x4>) {{ }}") for name in ("1", "kernel_1"))
+    paths = one.export(tmp_path)
+    before = {path: path.read_bytes() for path in paths}
+    with pytest.raises(tl_dpnp.UnsupportedError, match=r"@kernel_1 and @1, .* both called kernel_1 in C"):
+        other.export(tmp_path)
+    assert {path: path.read_bytes() for path in paths} == before
+    assert one.export(tmp_path) == paths
+    assert other.export(tmp_path / "other")
+
+
 def test_names_are_such_that_c_and_cpp_can_have(tmp_path):
     names = "class int long I 0 D D_size_0 D_size_0_ int_".split()
     parameters = ", ".join(f"%{name}: {'memref<f32x?>' if name == 'D' else 'i32'}" for name in names)

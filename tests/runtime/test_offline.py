@@ -348,6 +348,26 @@ def test_diagnostics_say_what_bounds_a_kernel_on_a_device():
 
 
 @needs_tools
+def test_diagnostics_on_a_device_have_the_levels_of_others():
+    kernel = tl_dpnp.compile(gemm("bf16", "f32"), cache=False)
+    texts = [kernel.diagnostics(level, device="dg2") for level in (1, 2, 3, 4)]
+    parts = ["for dg2: compiled, not run", "schedules:", "kernel:", "IR, "]
+    for level, text in enumerate(texts, 1):
+        assert [part in text for part in parts] == [True] * level + [False] * (4 - level)
+        assert text.startswith(texts[0])
+    assert "tensorize(" in texts[1]
+
+
+@needs_tools
+def test_a_signature_and_a_device_are_an_error():
+    kernel = tl_dpnp.compile(gemm("bf16", "f32"), cache=False)
+    signature = next(iter(kernel.inspect_source()))
+    with pytest.raises(tl_dpnp.TLTypeError, match="leave the signature away"):
+        kernel.resources(signature, device="pvc")
+    assert kernel.resources(device="pvc").instructions
+
+
+@needs_tools
 @pytest.mark.parametrize("transposes", ["nn", "nt"])
 def test_a_dpas_of_other_types_is_found(transposes, monkeypatch):
     monkeypatch.setattr("tl_dpnp.kernels.dpas.functions._opencl_name",

@@ -7,6 +7,7 @@ import operator
 import os
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -205,9 +206,13 @@ class Inspection:
 
         With `device`, on an Intel GPU that need not be there, as `tl_dpnp.runtime.offline.program.Resources`, with the
         instructions of the inner loop: see `compile_offline`.  Otherwise on a CUDA device, as
-        `tl_dpnp.runtime.cuda.ptx.Resources`; raises `UnsupportedError` for kernels of other targets than ``"cuda"``.
+        `tl_dpnp.runtime.cuda.ptx.Resources`; raises `UnsupportedError` for kernels of other targets than ``"cuda"``,
+        and TLTypeError for a signature and a `device`, which has one kernel for all calls.
         """
         if device is not None:
+            if signature is not None:
+                raise TLTypeError("resources: a signature is of a kernel that was called here; for an Intel GPU, which "
+                                  "device= names, there is one for all calls: leave the signature away")
             return self.compile_offline(device, registers=registers).resources
         self._require("resources", "cuda")
         if registers is not None:
@@ -233,13 +238,16 @@ class Inspection:
 
         overloads = self._device_overloads("compile_offline")
         described = _offline_device(device)
-        options, cache = overloads.lowering(described), overloads.cache()
-        key = "" if cache is None else cache_key(overloads.program, described, options)
+        cache = overloads.cache()
+        key = "" if cache is None else cache_key(overloads.program, described, overloads.lowering(described))
+        return compile_without_scratch(
+            partial(self._lowered_offline, described), device, registers=registers, cache=cache, key=key)
 
-        def lower(halved: int) -> LoweredKernel:
-            return lowered(overloads.program, described, replace(options, smaller_tiles=halved))
-
-        return compile_without_scratch(lower, device, registers=registers, cache=cache, key=key)
+    def _lowered_offline(self, described: Device, halved: int) -> LoweredKernel:
+        """Return the kernel for a device that is not there, with tiles of its matrix engine that are `halved`."""
+        overloads = self._device_overloads("compile_offline")
+        options = replace(overloads.lowering(described), smaller_tiles=halved)
+        return lowered(overloads.program, described, options)
 
     def export(self, folder: str | os.PathLike[str], *, device: str | Device | None = None) -> list[Path]:
         """Write the kernel for programs in C and C++ into a folder, and return the paths of its files.
@@ -275,18 +283,29 @@ class Inspection:
 
         Level 1 gives the form, the sizes and the time for each signature; 2 adds the schedules and what the matrix
         engine does and does not, 3 the kernel's body, 4 the IR after each stage.  With `device`, ``"pvc"`` or
-        ``"dg2"``, the kernel is compiled offline, and the text says what bounds it there; raises what `compile_offline`
-        does.
+        ``"dg2"``, the kernel is compiled offline, and the text says what bounds it there at each level; raises what
+        `compile_offline` does.
         """
         self._device_overloads("diagnostics")
         if device is not None:
-            program = self.compile_offline(device)
-            remarks = [f"  {remark}" for remark in program.remarks]
-            found = str(program.resources).replace("\n", "\n  ")
-            return "\n".join([f"@{self.name} for {device}: compiled, not run", *remarks, f"  {found}"])
+            return "\n".join(self._report_offline(device, level))
         return "\n\n".join(
             "\n".join(self._report(signature, *made, level)) for signature, made in self._compiled().items()
         )
+
+    def _report_offline(self, device: str, level: int) -> Iterable[str]:
+        program = self.compile_offline(device)
+        yield f"@{self.name} for {device}: compiled, not run"
+        yield from (f"  {remark}" for remark in program.remarks)
+        yield "  " + str(program.resources).replace("\n", "\n  ")
+        if level >= 2:
+            yield from ("", "schedules:", program.schedule)
+        if level >= 3:
+            kernel = self._lowered_offline(_offline_device(device), program.halved)
+            yield from ("", "kernel:", kernel.source)
+            if level >= 4:
+                for stage, text in kernel.stages.items():
+                    yield from ("", f"IR, {stage}:", text)
 
     def _report(
         self, signature: Signature, overloads: Overloads, overload: Overload, level: int

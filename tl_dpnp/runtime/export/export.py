@@ -79,12 +79,14 @@ _LAUNCHERS = {
 def export(overloads: Overloads, device: Device, folder: Path) -> list[Path]:
     """Compile the kernels of a program for a device, write their files into a folder and return the paths.
 
-    Raises `UnsupportedError` for programs without parameters, those with checks, and kernels that use AMX; what
-    compiling raises; and `OSError` where a file cannot be written.
+    Raises `UnsupportedError` for programs without parameters, those with checks, kernels that use AMX, and where the
+    folder has a function whose files are called alike; what compiling raises; and `OSError` where a file cannot be
+    written.
     """
     _require_exportable(overloads)
     program = overloads.program
     name = program.function.name
+    _require_own_files(name, folder)
     exported = [*_compiled(overloads, device)]
     members = members_of(program.function.parameters, program.usage, exported[0].compiled.plan.measured)
     launcher = _LAUNCHERS[device.family]
@@ -103,6 +105,17 @@ def export(overloads: Overloads, device: Device, folder: Path) -> list[Path]:
 def _symbol(name: str) -> str:
     """Return what a function is called in C, and its files."""
     return f"kernel_{name}" if name[0].isdigit() or name in _TAKEN else name
+
+
+def _require_own_files(name: str, folder: Path) -> None:
+    """Raise `UnsupportedError` where the files of a function are those of another one: of @1 and @kernel_1, say."""
+    try:
+        there = json.loads((folder / f"{_symbol(name)}.json").read_text())["function"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return  # no such file, or none of an export
+    if there != name:
+        raise UnsupportedError(f"export: @{name} and @{there}, which is in {folder} already, are both called "
+                               f"{_symbol(name)} in C: rename one, or export it into another folder")
 
 
 def _require_exportable(overloads: Overloads) -> None:

@@ -103,7 +103,7 @@ class DeviceProgram:
     """A kernel for one device: the binary that the device's driver loads, its assembly and its resources.
 
     `schedule` and `remarks` are those of the kernel that was compiled, which has smaller tiles than by default where
-    those took scratch memory.
+    those took scratch memory: `halved` so many times.
     """
 
     target: OfflineTarget
@@ -112,6 +112,7 @@ class DeviceProgram:
     resources: Resources
     schedule: str
     remarks: tuple[str, ...]
+    halved: int = 0
 
 
 def compile_without_scratch(
@@ -136,7 +137,7 @@ def compile_without_scratch(
         program = compile_offline(lowered, device, registers=registers, cache=cache, key=f"{key} {halved}")
         if program.resources.scratch < best.resources.scratch:
             why = f"tiles were halved {halved} times: larger ones took {first} bytes of scratch memory"
-            best = replace(program, remarks=(*program.remarks, why))
+            best = replace(program, remarks=(*program.remarks, why), halved=halved)
     return best
 
 
