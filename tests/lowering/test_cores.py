@@ -141,3 +141,18 @@ def test_columns_that_begin_inside_a_line_are_stored_one_after_the_other(core, r
     whole = [found for found in kinds if set(found) == {"vectorized", "unrolled"}]
     assert whole
     assert all((found[-1] == "vectorized") == by_columns for found in whole)
+
+
+@pytest.mark.parametrize(("m", "n", "k", "element"), [
+    (108, 35, 7, F32), (53, 19, 4, F64), (26, 127, 7, F64), (16, 30, 8, F64)])
+def test_short_sums_have_small_tiles_where_the_core_says_so(m, n, k, element):
+    terms, highest, most = INTEL_SERVER.tiles.short_tile
+    assert k <= terms
+    tiling = vector_tiling(gemm(m, n, k, element=element), INTEL_SERVER)
+    assert tiling.vectors <= highest
+    assert tiling.vectors * tiling.columns <= most
+    others = replace(INTEL_SERVER, tiles=replace(INTEL_SERVER.tiles, short_tile=None))
+    for changed in ({"beta": 1.0}, {"k": terms + 1}):
+        contraction = gemm(**{"m": m, "n": n, "k": k, "element": element} | changed)
+        assert vector_tiling(contraction, INTEL_SERVER) == vector_tiling(contraction, others)
+        assert vector_tiling(contraction, others).columns * vector_tiling(contraction, others).vectors > most

@@ -33,12 +33,13 @@ from tl_dpnp.lowering.nest import (
     Scalar,
     TimesI,
     Total,
+    leaves,
 )
 from tl_dpnp.lowering.rewrite import roots
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import BF16, F16, F32, ScalarType, rounded_number
 
-__all__ = ["JAM", "JAMMED", "Contraction", "contraction_of", "contractions_of", "has_loop_nest"]
+__all__ = ["JAM", "JAMMED", "Contraction", "contraction_of", "contractions_of", "has_loop_nest", "only_sets"]
 
 #: The names of the operands of a nest, inputs first, the output last.
 _INPUT_NAMES = ("A", "B")
@@ -163,6 +164,12 @@ def contractions_of(
         (operation, contraction_of(operation, f"{operation.mnemonic}_{number}{suffix}", moving, temporaries))
         for number, operation in enumerate(found)
     ]
+
+
+def only_sets(contraction: Contraction) -> bool:
+    """Whether the output is written and not read."""
+    assigns = [leaf.assign for leaf in leaves(contraction.nest.body)]
+    return all(a.update == "set" and all(access.buffer.name != OUTPUT for access in a.reads) for a in assigns)
 
 
 def _sizes(axes: list[str], types: list[MemrefType], dimensions: dict[str, tuple[int, str, int]]) -> dict[str, Bound]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tl_dpnp.lowering.contraction import Contraction
+from tl_dpnp.lowering.contraction import Contraction, only_sets
 from tl_dpnp.lowering.nest import Bound
 from tl_dpnp.lowering.tile_cycles import TileCycles, even_tile, vector_width
 from tl_dpnp.records import dataclass
@@ -60,6 +60,7 @@ def vector_tiling(contraction: Contraction, core: Core) -> Tiling:
         if across is not None:
             return across
         tile = _quickest_tile(estimate, tile)
+        tile = _short_tile(estimate, tile) if only_sets(contraction) else tile
     vectors, columns = tile
     products = contraction.jam * vectors * columns
     if estimate.shares(tile):
@@ -116,6 +117,23 @@ def _quickest_tile(estimate: TileCycles, usual: tuple[int, int]) -> tuple[int, i
     shares = estimate.shares(usual)
     enough = (1 - (_DOUBT if is_deep or shares else _DOUBT_OF_SHORT)) * estimate.cycles(usual, shares=shares)
     return best if times.get(best, enough) < enough else usual
+
+
+def _short_tile(estimate: TileCycles, tile: tuple[int, int]) -> tuple[int, int]:
+    """Return the height and width of the tiles of a short sum, where a core has other ones for these.
+
+    What is added to is loaded, too, and then larger ones are as fast.
+    """
+    rows, columns, depth = estimate.rows, estimate.columns, estimate.depth
+    numbers = estimate.core.tiles.short_tile
+    if numbers is None or not (isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int)):
+        return tile
+    terms, highest, most = numbers
+    if depth > terms or columns == 1 or tile[0] == 1 or estimate.shares(tile):
+        return tile
+    vectors = even_tile(-(-rows // estimate.width), highest)
+    short = vectors, even_tile(columns, most // vectors)
+    return tile if estimate.shares(short) else short
 
 
 def _tiles(rows: int, columns: int, estimate: TileCycles) -> Iterator[tuple[int, int]]:

@@ -29,7 +29,9 @@ class TileNumbers:
 
     Of a sum, one iteration holds `iteration` multiply-adds of vectors at most; it is unrolled whole where it has no
     more than `short_sum` terms, which make up to `short_iteration` multiply-adds, or `short_iteration_of_a_row` in a
-    tile of one vector.  From `deep_sum` terms on, the cycles of a step decide about the tile.
+    tile of one vector.  From `deep_sum` terms on, the cycles of a step decide about the tile; `short_tile`, where
+    it is given, has the most terms of shorter sums whose tiles are at most so many vectors high and have so many at
+    most, where nothing is added to: a core that looks ahead far enough computes the next tile while it stores this one.
 
     For operands from memory: up to `narrow` columns the first factor decides how fast a product is.  Memory decides up
     to `bound_by_memory` vector operations a byte; up to `bound_of_a_line`, tiles of one vector and of
@@ -48,6 +50,7 @@ class TileNumbers:
     short_iteration: int = 128
     short_iteration_of_a_row: int = 128
     deep_sum: int = 12
+    short_tile: tuple[int, int, int] | None = None
     narrow: int = 16
     bound_by_memory: float = 1 / 3
     bound_of_a_line: float = 1 / 4

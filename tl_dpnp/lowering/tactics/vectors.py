@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tl_dpnp.lowering.contraction import JAM, OUTPUT, Contraction
+from tl_dpnp.lowering.contraction import JAM, OUTPUT, Contraction, only_sets
 from tl_dpnp.lowering.nest import Bound, leaves
 from tl_dpnp.lowering.packing import count, pack, strided_along, transpose
 from tl_dpnp.lowering.schedule import Schedule
@@ -69,7 +69,7 @@ def vector_schedule(contraction: Contraction, core: Core, tiling: Tiling | None 
     estimate = TileCycles.of(contraction, core)
     shares = estimate.shares((tiling.vectors, tiling.columns))
     # What reads C would wait for the last store to the line that it begins in.
-    by_columns = estimate.splits and _only_sets(contraction)
+    by_columns = estimate.splits and only_sets(contraction)
     reductions, others = [], []
     for part in tile_columns(schedule, contraction, tiling.columns):
         if part.columns is not None:
@@ -110,7 +110,7 @@ def _across(contraction: Contraction, core: Core) -> Tiling | None:
     rows, columns, depth = contraction.rows, contraction.columns, contraction.depth
     if not (isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int)) or contraction.jam > 1:
         return None
-    if not _only_sets(contraction):
+    if not only_sets(contraction):
         return None
     across = depth * columns if strided_along(contraction, "n") else 0
     if not strided_along(contraction, "m") or 2 * (rows * columns + across) > rows * depth:
@@ -118,12 +118,6 @@ def _across(contraction: Contraction, core: Core) -> Tiling | None:
     tiling = vector_tiling(replace(contraction, rows=columns, columns=rows), core)
     divides = columns % (tiling.vectors * vector_width(contraction, core)) == 0 == rows % tiling.columns
     return tiling if divides else None
-
-
-def _only_sets(contraction: Contraction) -> bool:
-    """Whether the output is written and not read."""
-    assigns = [leaf.assign for leaf in leaves(contraction.nest.body)]
-    return all(a.update == "set" and all(access.buffer.name != OUTPUT for access in a.reads) for a in assigns)
 
 
 def _transposed_schedule(contraction: Contraction, tiling: Tiling, width: int, core: Core) -> Schedule:
