@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from tl_dpnp.runtime.fresh_stack import on_fresh_stack, with_room
-from tl_dpnp.runtime.garbage import rarely_collected
+from tl_dpnp.runtime.garbage import rarely_collected, unfreeze
 
 RARE = 50_000
 
@@ -76,3 +76,14 @@ def test_the_child_of_a_fork_has_the_usual_thresholds(usual):
         if not child:
             os._exit(gc.get_threshold() != usual)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_what_python_itself_freezes_is_not_frozen_by_hand():
+    """Python 3.12 does, and each fused function that keeps arrays in objects warned of it; each fork froze all."""
+    gc.unfreeze()
+    gc.collect()
+    assert not unfreeze()
+    assert not unfreeze()
+    gc.freeze()
+    assert unfreeze()
+    assert gc.get_freeze_count() == 0

@@ -16,6 +16,7 @@ from typing import Any
 from tl_dpnp.errors import FusionWarning, warn
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import ScalarTape
+from tl_dpnp.runtime.garbage import unfreeze
 
 __all__ = ["holders_of", "near_holders_of"]
 
@@ -28,8 +29,7 @@ _CLOSED = (type, types.ModuleType, types.CodeType, str, bytes, int, float, compl
 
 def holders_of(values: Sequence[Any]) -> list[Any]:
     """Return what refers to values, which the garbage collector does not say of objects that are frozen."""
-    if gc.get_freeze_count():
-        gc.unfreeze()  # and not frozen again: what was made since would never be collected
+    if unfreeze():  # and not frozen again: what was made since would never be collected
         warn("gc.unfreeze() was called: a fused function has put arguments or numbers into objects, which are looked "
              "for among all that there are, and not found where gc.freeze() has put them", FusionWarning)
     return gc.get_referrers(*values)

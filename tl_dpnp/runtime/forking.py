@@ -13,6 +13,7 @@ import sys
 import warnings
 
 from tl_dpnp.errors import TLError
+from tl_dpnp.runtime.garbage import unfreeze
 
 __all__ = ["check_process", "cut_off_word", "install", "note_use", "process"]
 
@@ -89,13 +90,12 @@ def _has_arrays() -> bool:
 
 def _all_objects() -> list[object]:
     """Return all objects that the garbage collector knows, those too that are frozen, as many are before forks."""
-    if not gc.get_freeze_count():
-        return gc.get_objects()
-    gc.unfreeze()
+    was_frozen = unfreeze()
     try:
         return gc.get_objects()
     finally:
-        gc.freeze()
+        if was_frozen:
+            gc.freeze()
 
 
 def _sycl_has_devices() -> bool:

@@ -1,4 +1,4 @@
-"""Rarer searches for cycles while much is imported or compiled.
+"""Rarer searches for cycles while much is imported or compiled, and objects that are kept out of them.
 
 Python looks for cycles among its new objects after each 700 of them, and now and then among all.  In a first
 compilation it did so 158 times, once among all that numba keeps, in 42 ms; where searches begin after more new objects,
@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["rarely_collected"]
+__all__ = ["rarely_collected", "unfreeze"]
 
 #: New objects after which cycles are looked for.
 _OBJECTS = 50_000
@@ -39,6 +40,25 @@ def rarely_collected() -> Iterator[None]:
         del _inside[-1:]  # a child that was forked inside has none
         if not _inside:
             _restore()
+
+
+def unfreeze() -> bool:
+    """Undo ``gc.freeze()``, so that all objects can be looked at; return whether anybody had called it.
+
+    The collector of Python 3.12 freezes objects that are never freed by itself, a few hundred.
+    """
+    frozen = gc.get_freeze_count()
+    if frozen:
+        gc.unfreeze()
+    return frozen > 0 and frozen > _immortal_objects()
+
+
+def _immortal_objects() -> int:
+    """Return how many of the collector's objects are never freed (PEP 683)."""
+    if sys.version_info < (3, 12):
+        return 0
+    never = sys.getrefcount(None)
+    return sum(sys.getrefcount(thing) >= never for thing in gc.get_objects())
 
 
 def _restore() -> None:
