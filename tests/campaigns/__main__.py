@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     seed = random.SystemRandom().randrange(SEEDS) if options.seed is None else options.seed
     minutes = options.minutes if options.minutes is not None else 1.0 if options.count is None else math.inf
-    given = {name: getattr(options, name) for name in ("kind", "workers", "cuda_python")}
+    given = {name: getattr(options, name) for name in ("kind", "workers", "cuda_python", "other_python")}
     extra = {name: value for name, value in given.items() if value is not None}
     names = list(known) if options.name == "all" else [options.name]
     outcomes = [run_one(name, seed, minutes, options.count, extra) for name in names]
@@ -76,6 +76,7 @@ def _parser(known: dict[str, str]) -> argparse.ArgumentParser:
     parser.add_argument("--kind", help="try cases of one kind only, where the campaign has several")
     parser.add_argument("--workers", type=int, help="processes that try cases (the number of cores)")
     parser.add_argument("--cuda-python", help="the interpreter with numba-cuda, for the kind 'cuda'")
+    parser.add_argument("--other-python", help="the interpreter of the other environment, for 'stacks'")
     return parser
 
 

@@ -28,8 +28,8 @@ class Campaign:
 
     `make` builds the case of a kind and a seed; it must be picklable.  `check` runs one in a worker and returns a
     `Verdict`.  `smaller` yields simpler cases than a failing one, the simplest first, `text` shows one to a reader.
-    A case that has not ended after `limit` seconds hangs.  `kinds` take turns.  `python` has the interpreter of the
-    kinds that need one of their own.
+    A case that has not ended after `limit` seconds hangs.  `kinds` take turns.  `options` are what the command that
+    repeats a case needs besides.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Campaign:
     text: Callable[[str, Any], str]
     limit: float = 120.0
     module: str = ""
+    options: str = ""
 
     @property
     def source(self) -> str:
@@ -58,8 +59,8 @@ class _Failure:
     def sort(self) -> str:
         return _sort(Verdict(self.what))
 
-    def text(self, name: str) -> str:
-        parts = [f"repeat with: {_command(name, self.kind, self.seed)}", self.what.rstrip()]
+    def text(self, campaign: Campaign) -> str:
+        parts = [f"repeat with: {_command(campaign, self.kind, self.seed)}", self.what.rstrip()]
         return "\n".join([*parts, self.reduced] if self.reduced else parts)
 
 
@@ -68,8 +69,8 @@ def _sort(verdict: Verdict) -> str:
     return verdict.failure.partition(":")[0]
 
 
-def _command(name: str, kind: str, seed: int) -> str:
-    return f"python -m tests.campaigns {name} --kind {kind} --seed {seed} --count 1"
+def _command(campaign: Campaign, kind: str, seed: int) -> str:
+    return f"python -m tests.campaigns {campaign.name} --kind {kind} --seed {seed} --count 1{campaign.options}"
 
 
 def run_campaign(
@@ -93,7 +94,7 @@ def run_campaign(
     if not hunt.interrupted:
         hunt.shrink()
     return Outcome(
-        sum(hunt.tried.values()), tuple(failure.text(campaign.name) for failure in hunt.failures),
+        sum(hunt.tried.values()), tuple(failure.text(campaign) for failure in hunt.failures),
         (*notes, *hunt.notes()),
     )
 
@@ -170,7 +171,7 @@ class _Hunt:
             self.labels.update((kind, label) for label in verdict.labels)
             if verdict.failure:
                 self.failures.append(_Failure(kind, seed, verdict.failure))
-                print(f"{self.campaign.name}: failed: {_command(self.campaign.name, kind, seed)}", flush=True)
+                print(f"{self.campaign.name}: failed: {_command(self.campaign, kind, seed)}", flush=True)
 
     def shrink(self) -> None:
         """Make the first failing cases small, in a worker process of their own."""
