@@ -42,13 +42,13 @@ def checkout(commit: str, folder: Path) -> Path:
 
 
 class Worker:
-    """A process that times the tl_dpnp of a folder for one section."""
+    """A process that times the tl_dpnp of a folder for one section, in this environment or that of another Python."""
 
-    def __init__(self, tree: Path, cache: Path, section: str) -> None:
+    def __init__(self, tree: Path, cache: Path, section: str, python: str = sys.executable) -> None:
         path = os.pathsep.join([str(tree), str(_ROOT / "asv_bench")])
         environment = {**os.environ, "PYTHONPATH": path, "TL_DPNP_CACHE_DIR": str(cache)}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.worker", section], cwd=tree, env=environment, text=True,
+            [python, "-m", "benchmarks.worker", section], cwd=tree, env=environment, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )
         found = Path(self._answer()["tl_dpnp"])

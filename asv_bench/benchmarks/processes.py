@@ -41,9 +41,10 @@ def pin_to_one_core() -> None:
 _FIRST_RESULT = """
 import json, sys, time
 source, arrays, shapes, scalars, dtype, parent_clock, import_first = json.loads(sys.stdin.read())
+import importlib, importlib.util, numpy, tl_dpnp
 if import_first:
-    import numba_dpex
-import importlib, numpy, tl_dpnp
+    here = importlib.util.find_spec("numba_dpex") is not None
+    importlib.import_module("numba_dpex" if here else "tl_dpnp.runtime.sycl.llvm_adapter")
 arrays = importlib.import_module(arrays)
 def ones(shape):
     # From NumPy, so that dpnp compiles no kernel of its own on the way.
@@ -59,11 +60,11 @@ print(json.dumps({**compiled, "wall": wall, "numba": "numba" in sys.modules, "re
 """
 
 
-def _child(code: str, message: object, **environment: str) -> dict[str, Any]:
+def _child(code: str, message: object, python: str = sys.executable, **environment: str) -> dict[str, Any]:
     variables = {**os.environ, **environment}
     # Python keeps the byte code of what it imports unless it is told not to; then every start compiles our sources.
     variables.pop("PYTHONDONTWRITEBYTECODE", None)
-    result = subprocess.run([sys.executable, "-c", code], input=json.dumps(message), env=variables,
+    result = subprocess.run([python, "-c", code], input=json.dumps(message), env=variables,
                             stdout=subprocess.PIPE, text=True, check=True)
     values: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
     return values
@@ -95,13 +96,16 @@ def cold_and_warm(import_first: bool = False, arrays: str = "dpnp") -> tuple[dic
         return first_result(cache, import_first, arrays), first_result(cache, import_first, arrays)
 
 
-def cold_gemm(shape: Shape, element: str) -> dict[str, Any]:
-    """Compile a batched product with an empty cache and call it once; returns what `first_result` does."""
+def cold_gemm(shape: Shape, element: str, python: str = sys.executable) -> dict[str, Any]:
+    """Compile a batched product with an empty cache and call it once; returns what `first_result` does.
+
+    `python` is that of the process.
+    """
     m, n, k = shape
     message = [programs.gemm(*shape, element), "dpnp", [[m, k, 1], [k, n, 1], [m, n, 1]], [],
                f"float{8 * ITEMSIZE[element]}", time.time(), True]
     with tempfile.TemporaryDirectory() as cache:
-        return _checked(_child(_FIRST_RESULT, message, TL_DPNP_CACHE_DIR=cache, TL_DPNP_CACHE="1"), k)
+        return _checked(_child(_FIRST_RESULT, message, python, TL_DPNP_CACHE_DIR=cache, TL_DPNP_CACHE="1"), k)
 
 
 #: A recurrence over the first axis of `xs`; fused functions need a file.

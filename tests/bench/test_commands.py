@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from asv_bench import must_show
+from asv_bench import must_show, stacks
 from asv_bench.benchmarks.results import Measurement, Report
 from asv_bench.benchmarks.sections import SECTIONS
 from asv_bench.benchmarks.timing import Quartiles
@@ -50,6 +50,38 @@ def test_two_commits_take_turns():
     assert result.returncode == 0, result.stderr
     (row,) = [line for line in result.stdout.splitlines() if line.startswith("call ")]
     assert all(float(value) > 0 for value in row.replace("[", " ").split()[1:4])
+
+
+@pytest.mark.parametrize(("section", "case"), [("launch", "call"), ("compile", "f32 16x16x16")])
+def test_two_stacks_take_turns(section, case):
+    result = run("asv_bench.stacks", sys.executable, f"--section={section}", "--seconds=0")
+    rows = result.stdout.splitlines()
+    (row,) = [line for line in rows if line.startswith(f"{case} ")]
+    assert all(float(value) > 0 for value in row.partition(",")[0].removeprefix(case).split())
+    assert f"{section}: 1 cases, geometric mean" in result.stdout
+    assert result.returncode == int(any(line.startswith("missed: ") for line in rows)), result.stderr
+
+
+@pytest.mark.parametrize(("ratios", "missed"), [
+    ([1.0], []),
+    ([0.9, 1.0, 1.02, 1.1], []),  # measured again, the median is 1.01
+    ([0.96], ["the geometric mean of launch is 0.960"]),
+    ([0.9, 0.9, 0.94, 1.2], ["the geometric mean of launch is 0.920", "launch, call: 0.920"]),
+])
+def test_a_slow_case_is_measured_again_and_missed_targets_are_said(monkeypatch, ratios, missed):
+    left = iter(ratios)
+    monkeypatch.setattr(stacks.Pair, "ratio", lambda pair, case, seconds: ([1.0, 1.0], next(left)))
+    monkeypatch.setattr(stacks, "cases_of", lambda section: ["call"])
+    result = CliRunner().invoke(stacks.main, [sys.executable, "--section=launch"])
+    assert next(left, None) is None
+    assert [line.removeprefix("missed: ") for line in result.output.splitlines() if "missed: " in line] == missed
+    assert result.exit_code == bool(missed)
+
+
+def test_another_stack_that_is_no_interpreter(tmp_path):
+    result = CliRunner().invoke(stacks.main, [str(tmp_path / "python")])
+    assert result.exit_code == 2
+    assert "is no interpreter" in result.output
 
 
 @pytest.mark.skipif(not IS_CHECKOUT, reason="commits are compared in a git checkout")
