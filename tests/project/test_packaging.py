@@ -46,12 +46,30 @@ def test_pip_and_make_ask_for_the_same_python():
     assert f"(3, {middle}) <= sys.version_info[:2] < (3, {high})" in makefile
 
 
-def test_the_current_constraints_are_what_current_pythons_may_have():
-    marked = re.findall(r'"(.*python_version.*)"', (ROOT / "pyproject.toml").read_text())
-    pins = dict(line.split("==") for line in (ROOT / "constraints-current.txt").read_text().splitlines()[1:])
-    current = [each for each in map(Requirement, marked) if each.marker.evaluate({"python_version": "3.13"})]
+def lines_of(name):
+    """Return the requirements in a file for pip."""
+    return [Requirement(line) for line in (ROOT / name).read_text().splitlines() if not line.startswith(("#", "-"))]
+
+
+def current_requirements():
+    """Return what the metadata ask for on a Python that numba-dpex has no release for."""
+    marked = map(Requirement, re.findall(r'"(.*python_version.*)"', (ROOT / "pyproject.toml").read_text()))
+    return [each for each in marked if each.marker.evaluate({"python_version": "3.13"})]
+
+
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
+def test_the_current_constraints_are_what_the_current_stack_may_have(python):
+    pins = {each.name: str(each.specifier).removeprefix("==") for each in lines_of("constraints-current.txt")
+            if each.marker is None or each.marker.evaluate({"python_version": python})}
+    current = current_requirements()
     assert {"dpnp", "llvmlite"} <= {each.name for each in current}
     assert not [str(each) for each in current if pins[each.name] not in each.specifier]
+
+
+def test_the_current_stack_on_an_older_python_is_that_of_the_metadata():
+    assert "-c constraints-current.txt\n" in (ROOT / "requirements-current.txt").read_text()
+    wanted = {(each.name, each.specifier) for each in current_requirements()}
+    assert {(each.name, each.specifier) for each in lines_of("requirements-current.txt")} == wanted
 
 
 def test_the_wheel_gets_the_path_file(tmp_path, monkeypatch):

@@ -138,6 +138,19 @@ def test_the_system_report_asks_for_the_packages_of_this_python(metadata, python
     assert [package.name for package in system_info._packages()] == taken
 
 
+@pytest.mark.parametrize(("there", "stack"), [
+    ({"dpctl": "0.22.1"}, "3.13"), ({"dpctl": "0.17.0"}, "3.11"), ({"dpctl": "0.22.1", "numba-dpex": "0.23.0"}, "3.11"),
+    ({}, "3.11")])
+def test_the_system_report_knows_the_current_stack_on_an_older_python(metadata, monkeypatch, there, stack):
+    """It is installed by requirements-current.txt; advice to install numba-dpex would break it."""
+    found = [Requirement(line) for line in metadata.get_all("Requires-Dist") if "extra ==" not in line]
+    monkeypatch.setattr(system_info.metadata, "requires", lambda name: metadata.get_all("Requires-Dist"))
+    monkeypatch.setattr(system_info.sys, "version_info", (3, 11, 7))
+    monkeypatch.setattr(system_info, "_version", there.get)
+    taken = [each.name for each in found if each.marker.evaluate({"python_version": stack})]
+    assert [package.name for package in system_info._packages()] == taken
+
+
 def test_the_metadata_say_what_the_package_is(metadata):
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Description-Content-Type"] == "text/markdown"

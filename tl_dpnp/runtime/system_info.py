@@ -24,6 +24,9 @@ __all__ = ["DeviceInfo", "PackageInfo", "Problem", "SystemInfo", "gather"]
 #: The packages of the environment for CUDA.
 _FOR_CUDA = ("numba-cuda", "cuda-bindings", "numba", "llvmlite", "numpy", "lark", "click", "platformdirs", "opt_einsum")
 
+#: What tells the stack of newer Pythons from that of numba-dpex, and the first Python whose markers ask for it.
+_CURRENT_DPCTL, _FIRST_CURRENT = (0, 22), (3, 12)
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -157,11 +160,17 @@ def _packages() -> list[PackageInfo]:
     return packages
 
 
+def _has_current_stack() -> bool:
+    """Return whether dpctl is that of newer Pythons, and numba-dpex is not here: Python 3.11 may have that, too."""
+    found = re.match(r"(\d+)\.(\d+)", _version("dpctl") or "")
+    return found is not None and (int(found[1]), int(found[2])) >= _CURRENT_DPCTL and _version("numba-dpex") is None
+
+
 def _is_for_this_python(marker: str) -> bool:
     """Return whether all that a marker says of Python's version holds here (the markers of our own metadata)."""
+    python = max(sys.version_info[:2], _FIRST_CURRENT) if _has_current_stack() else sys.version_info[:2]
     bounds = re.findall(r"""python_version\s*(<|>=)\s*["'](\d+)\.(\d+)""", marker)
-    return all((sys.version_info[:2] < (int(major), int(minor))) == (comparison == "<")
-               for comparison, major, minor in bounds)
+    return all((python < (int(major), int(minor))) == (comparison == "<") for comparison, major, minor in bounds)
 
 
 def _install(packages: list[PackageInfo], *names: str) -> str:
