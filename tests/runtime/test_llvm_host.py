@@ -199,6 +199,9 @@ def test_what_is_narrowed_and_widened_is_masked():
   %f = trunc nuw <4 x i32> %b to <4 x i16>
   %"g h" = zext nneg <4 x i16> %f to <4 x i64>
   %i = sext i8 %c to i32
+  %j = trunc i64 %a to i32
+  %k = trunc i32 %j to i8
+  %l = zext i8 %k to i32
 }
 define void @g(i8 %c) {
   %d = zext i8 %c to i16
@@ -211,6 +214,10 @@ define void @g(i8 %c) {
   %tl.whole.1 = zext <4 x i32> %b to <4 x i64>
   %"g h" = and <4 x i64> %tl.whole.1, splat (i64 65535)
   %i = sext i8 %c to i32
+  %j = trunc i64 %a to i32
+  %k = trunc i32 %j to i8
+  %tl.whole.2 = trunc i64 %a to i32
+  %l = and i32 %tl.whole.2, 255
 }
 define void @g(i8 %c) {
   %d = zext i8 %c to i16
@@ -236,6 +243,23 @@ def test_llvm_crashes_and_goes_on():
     assert LLVM.translate("define spir_kernel void @f() {\n  ret void\n}")[:4] == struct.pack("<I", 0x07230203)
     with pytest.raises(LoweringError, match=r"LLVM refuses the kernel: .*error"):
         LLVM.translate("define nothing")
+
+
+@needs_current
+@pytest.mark.parametrize("element", ["i8", "u8"])
+def test_integers_that_are_narrowed_twice_and_widened(element):
+    """What is stored atomically is widened to a word; the argument comes as 64 bits, the cast makes 8 of its 16."""
+    import dpnp
+
+    kernel = tl_dpnp.compile(f"""func @f(%n: i16, %x: memref<{element}x8>) {{
+      %b = cast %n : {element}
+      foreach (%i) = (0), (8) {{
+        atomic_store %b, %x[%i]
+      }}
+    }}""", form="subgroup", cache=False)
+    x = dpnp.zeros(8, dtype={"i8": "int8", "u8": "uint8"}[element])
+    kernel(259, x, group_size=1)
+    assert x.asnumpy().tolist() == [3] * 8
 
 
 @needs_current

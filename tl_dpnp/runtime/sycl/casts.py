@@ -59,6 +59,8 @@ def _of_function(text: str) -> str:
         if source not in narrowed:
             return match[0]
         type_, value, narrow = narrowed[source]
+        while value in narrowed:  # the last of several is the narrowest
+            type_, value, _ = narrowed[value]
         lines = []
         if type_ != wide:
             whole, value, count = value, f"%tl.whole.{count}", count + 1
