@@ -31,7 +31,7 @@ MEAN, LEAST = 1.0, 0.95
 #: How often a case that is under the bound is measured again.
 AGAIN = 3
 #: Pairs of processes for a case of ``compile``.
-_STARTS = 5
+_STARTS = 3
 
 _ROOT = Path(__file__).parents[1]
 _DEFAULT = ("cache-resident", "memory", "launch", "groups", "compile")

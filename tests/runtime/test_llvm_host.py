@@ -281,6 +281,36 @@ def test_integers_that_are_narrowed_and_widened():
     assert x.asnumpy().tolist() == [3 * value for value in range(8)]
 
 
+@needs_current
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_products_call_the_function_fma(element):
+    """With the instruction instead, Intel's CPU runtime kept the sums of larger tiles in memory."""
+    import dpnp
+
+    kernel = tl_dpnp.compile(f"""func @f(%A: memref<{element}x64x64>, %B: memref<{element}x64x64>,
+                                         %C: memref<{element}x64x64>) {{
+      gemm.n.n 1.0, %A, %B, 0.0, %C
+    }}""", cache=False)
+    A, B, C = (dpnp.ones((64, 64), dtype=element.replace("f", "float"), order="F") for _ in range(3))
+    kernel(A, B, C, group_size=1)
+    assert (C.asnumpy() == 64).all()
+    (binary,) = kernel.inspect_spirv().values()
+    words = struct.unpack(f"<{len(binary) // 4}I", binary)
+    assert b"_Z3fmaDv" in binary
+    assert b"_Z3xma" not in binary
+    assert not _extended_instructions(words) & {26, 29}  # fma and mad, in OpenCL.std
+
+
+def _extended_instructions(words):
+    """Return the numbers of the instructions of extended sets (OpExtInst, 12) in a module of SPIR-V."""
+    place, found = 5, set()
+    while place < len(words):
+        if words[place] & 0xFFFF == 12:
+            found.add(words[place + 4])
+        place += words[place] >> 16
+    return found
+
+
 def test_a_host_is_chosen_by_what_is_installed(monkeypatch):
     from tl_dpnp.errors import UnsupportedError
     from tl_dpnp.runtime.sycl import compilation
