@@ -215,6 +215,7 @@ def _qualified(code: types.CodeType, made: str, name: str) -> types.CodeType:
 _LOCALS = ".<locals>."
 _NEUTRAL = "__tl_dpnp_function__"
 _NESTED = 0x10  # the function stands in another one
+_METHOD = 0x8000000  # it stands in a class (since Python 3.14)
 _FUTURES = 0x1FE0000  # the flags of ``from __future__`` in the flags of a code object
 
 
@@ -247,7 +248,7 @@ def _same(one: types.CodeType, other: types.CodeType) -> bool:
     """Return whether two code objects do the same."""
     if any(getattr(one, part) != getattr(other, part) for part in _PARTS):
         return False
-    if (one.co_flags ^ other.co_flags) & ~_NESTED:
+    if (one.co_flags ^ other.co_flags) & ~(_NESTED | _METHOD):
         return False
     if len(one.co_consts) != len(other.co_consts):
         return False
