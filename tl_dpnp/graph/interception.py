@@ -157,7 +157,9 @@ class Interceptor(Apart):
         elements, kind = self.iterate(values), type(values)
         if not any(pattern[0]) or not (hasattr(kind, "__iter__") or hasattr(kind, "__getitem__")):
             return elements
-        return self._unpacked(elements, *pattern)
+        found = self._unpacked(elements, *pattern)
+        # Where there are too many, Python says since 3.14 how many, of what knows its length.
+        return list(found) if kind in (list, tuple, dict) else found
 
     def _unpacked(self, elements: Any, parts: tuple[Any, ...], star: int | None) -> Any:
         if star is not None:  # Python takes all of them, too
