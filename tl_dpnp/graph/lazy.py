@@ -227,6 +227,7 @@ if _slot is not None:
         setattr(LazyArray, _name, _known(_name))
 
 LazyArray.__name__ = LazyArray.__qualname__ = dpnp.ndarray.__name__  # errors of Python name the class
+LazyArray.__module__ = dpnp.ndarray.__module__  # with that of its module, from Python 3.14 on
 for _name in _HOST:
     if hasattr(dpnp.ndarray, _name):
         setattr(LazyArray, _name, _host_method(_name))
