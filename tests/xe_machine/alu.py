@@ -26,7 +26,7 @@ _COMPARISONS: dict[str, Numbers] = {
 }
 #: What the control register may be set to: all subnormal numbers are kept.
 _KEEPS_SUBNORMALS = 0x4C0
-_HALF = 16
+_HALF, _WORD = 16, 4
 
 
 def _add(*values: np.ndarray) -> np.ndarray:
@@ -40,14 +40,21 @@ def _mad(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     return x + y * z
 
 
+def _reversed(x: np.ndarray) -> np.ndarray:
+    """Return words of 32 bits with their bits in the opposite order."""
+    words = np.ascontiguousarray(x & 0xFFFFFFFF).astype(">u4")
+    return np.packbits(np.unpackbits(words.view(np.uint8).reshape(-1, 4), axis=1)[:, ::-1]).view(">u4").astype(np.int64)
+
+
 #: Sums, products and logic on numbers.
 _PLAIN: dict[str, Numbers] = {
     "mov": lambda x: x, "add": _add, "add3": _add, "mul": np.multiply, "mad": _mad, "and": np.bitwise_and,
     "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert,
+    "bfrev": _reversed,
 }
 #: Functions of f32, which hardware computes with errors of a few units in the last place.
 _MATHEMATICS: dict[str, Numbers] = {"exp": np.exp2, "inv": np.reciprocal}
-_LOGIC = ("and", "or", "xor", "not", "shl", "shr", "asr", "bfn")
+_LOGIC = ("and", "or", "xor", "not", "shl", "shr", "asr", "bfn", "bfrev")
 ARITHMETIC = (*_PLAIN, "math", "shl", "shr", "asr", "bfn", "cmp", "sel", "csel", "addc", "subb", "mach", "macl")
 
 
@@ -82,6 +89,8 @@ def _computation(instruction: Instruction, size: int, sources: list[Source]) -> 
         raise MachineError("logic on floats is not known")
     if name in ("shl", "shr", "asr"):
         return _shift(name, size, sources)
+    if name == "bfrev" and (size, sources[0].type.size) != (_WORD, _WORD):
+        raise MachineError("reversing bits of other sizes than 32 is not known")
     if name == "bfn":
         return _boolean(instruction.modifier, sources)
     if name == "csel":

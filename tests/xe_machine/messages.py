@@ -2,6 +2,9 @@
 
 The fields of a descriptor: operation [5:0], size of addresses [8:7], of elements [11:9], elements of a channel [14:12],
 transposed [15], registers that come back [24:20] and that the address takes [28:25], kind of surface [30:29].
+
+Addresses and elements of fewer channels than fill a register with words take as many registers as those of so many
+(`IR_Builder::translateLscUntypedInst` of the Intel Graphics Compiler, whose `lscMinExecSize` these are).
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ _ADDRESS = {2: 4, 3: 8}
 #: Bytes of an element in memory and in a register, by the field of the descriptor.
 _ELEMENT = {0: (1, 1), 1: (2, 2), 2: (4, 4), 3: (8, 8), 4: (1, 4), 5: (2, 4)}
 _VECTOR = (1, 2, 3, 4, 8, 16, 32, 64)
-_FLAT, _BINDING_TABLE = 0, 3
+_FLAT, _BINDING_TABLE, _WORD = 0, 3, 4
 #: The surface that stands for all memory, by 32-bit offsets.
 _STATELESS = 0xFF000000
 _SIGNAL, _END = 0x4, 0x10
@@ -150,7 +153,8 @@ class _Access:
         if mask is not None and not mask.any():
             return
         count = send.size
-        address_registers = 1 if self.is_run else -(-count * self.address_size // width)
+        channels = self._channels(width)
+        address_registers = 1 if self.is_run else -(-channels * self.address_size // width)
         if send.address_length != address_registers:
             raise MachineError(f"the address takes {send.address_length} registers, not {address_registers}")
         lanes = np.arange(count) if mask is None else np.nonzero(mask)[0]
@@ -161,9 +165,13 @@ class _Access:
         if self.is_run:
             self._move(thread, addresses[:1], self.size * self.vector, 0, None)
             return
-        step = -(-count * self.held // width) * width
+        step = -(-channels * self.held // width) * width
         for component in range(self.vector):
             self._move(thread, addresses + np.uint64(component * self.size), self.size, component * step, lanes)
+
+    def _channels(self, width: int) -> int:
+        """Return the channels that registers of so many bytes are filled for."""
+        return max(self.send.size, width // _WORD)
 
     def _addresses(self, thread: Thread, lanes: np.ndarray) -> np.ndarray:
         size = self.address_size
@@ -183,7 +191,7 @@ class _Access:
             return
         used = -(-(self.send.size * self.held * self.vector if lanes is not None else size) // registers.width)
         if lanes is not None:
-            used = self.vector * -(-self.send.size * self.held // registers.width)
+            used = self.vector * -(-self._channels(registers.width) * self.held // registers.width)
         expected = send.data_length if self.is_store else send.returned
         if expected != min(used, _MOST_RETURNED):
             raise MachineError(f"a message of {used} registers that says {expected}")

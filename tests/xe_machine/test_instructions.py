@@ -59,6 +59,8 @@ STORE = "send.ugm (16|M0) null r8 r20:1 0x0 0x04000584"
     (["mov (16|M0) r21.0<1>:ud 0xC:ud", "bfn.((s0|s1)&s2) (16|M0) r20.0<1>:ud r21.0<1;0>:ud r4.0<1;0>:uw"
       " 0x7:uw"], [4, 5, 6, 7]),
     (["mov (16|M0) r20.0<1>:ud 0x76543210:uv"], [0, 1, 2, 3]),
+    (["mov (16|M0) r21.0<1>:ud r4.0<1;1,0>:uw", "bfrev (16|M0) r20.0<1>:ud r21.0<1;1,0>:ud"],
+     [0, -(1 << 31), 1 << 30, -(1 << 30)]),
     (["mov (16|M0) r20.0<1>:f r4.0<1;1,0>:uw", "math.exp (16|M0) r20.0<1>:f r20.0<1;1,0>:f",
       "math.inv (16|M0) r20.0<1>:f r20.0<1;1,0>:f", "mul (16|M0) r20.0<1>:f r20.0<1;1,0>:f 8.0:f",
       "mov (16|M0) r20.0<1>:d r20.0<1;1,0>:f"], [8, 4, 2, 1]),
@@ -70,6 +72,22 @@ STORE = "send.ugm (16|M0) null r8 r20:1 0x0 0x04000584"
 ])
 def test_arithmetic(lines: list[str], expected: list[int]) -> None:
     assert execute(*lines, STORE).view(np.int32)[:4].tolist() == expected
+
+
+@pytest.mark.parametrize(("lines", "expected"), [
+    # One channel: its address is in two registers, and so is an element of 64 bits.
+    (["(W) mov (1|M0) r20.0<1>:ud 0x7:ud", STORE.replace("16|M0", "1|M0")], [7, -1, -1]),
+    (["(W) mov (2|M0) r20.0<1>:ud 0x7:ud", "send.ugm (1|M0) null r8 r20:2 0x0 0x04000784"], [7, 7, -1]),
+    (["(W) mov (1|M0) r20.0<1>:ud 0x7:ud", STORE.replace("16|M0", "1|M0"),
+      "send.ugm (1|M0) r22 r8 null:0 0x0 0x04100B80", "(W) add (1|M0) r20.0<1>:d r22.0<0;1,0>:d 1:w",
+      STORE.replace("16|M0", "1|M0")], [8, -1, -1]),
+    # Two elements of a channel are as far apart as those of 16.
+    (["(W) mov (1|M0) r20.0<1>:ud 0x7:ud", "(W) mov (1|M0) r21.0<1>:ud 0x9:ud",
+      "send.ugm (1|M0) null r8 r20:2 0x0 0x04001584"], [7, 9, -1]),
+])
+def test_messages_of_one_channel_take_the_registers_of_all(lines: list[str], expected: list[int]) -> None:
+    fill = ["mov (16|M0) r20.0<1>:d -1:w", STORE]
+    assert execute(*fill, *lines).view(np.int32)[:3].tolist() == expected
 
 
 def test_channels_wait_for_the_join() -> None:
@@ -120,6 +138,10 @@ def test_flags_that_had_no_value_have_none_when_they_come_back(lines: list[str])
      "writes 4 bytes at .*: byte 256 of the result, which has 256"),
     (["mov (16|M0) r20.0<1>:d 1:w", STORE.replace("0x04000584", "0x04001584")], "of 2 registers that says 1"),
     ([f"jmpi L{16 * 12}"], "no end after"),
+    (["mov (16|M0) r20.0<1>:d 1:w", STORE.replace("0x04", "0x02")], "the address takes 1 registers, not 2"),
+    (["mov (16|M0) r20.0<1>:d 1:w", STORE.replace("0x04", "0x02").replace("16|M0", "1|M0")],
+     "the address takes 1 registers, not 2"),
+    (["bfrev (16|M0) r20.0<1>:uw r4.0<1;1,0>:uw"], "reversing bits of other sizes"),
 ])
 def test_what_is_wrong_or_not_known_is_an_error(lines: list[str], why: str) -> None:
     with pytest.raises(MachineError, match=why):
