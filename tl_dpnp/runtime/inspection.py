@@ -304,8 +304,7 @@ class Inspection:
             kernel = self._lowered_offline(_offline_device(device), program.halved)
             yield from ("", "kernel:", kernel.source)
             if level >= 4:
-                for stage, text in kernel.stages.items():
-                    yield from ("", f"IR, {stage}:", text)
+                yield from _stage_lines(kernel)
 
     def _report(
         self, signature: Signature, overloads: Overloads, overload: Overload, level: int
@@ -335,8 +334,13 @@ class Inspection:
             if level >= 3:
                 yield from ("", "kernel:", compiled.source)
             if level >= 4:
-                for stage, text in kernel.stages.items():
-                    yield from ("", f"IR, {stage}:", text)
+                yield from _stage_lines(kernel)
+
+
+def _stage_lines(kernel: LoweredKernel) -> Iterable[str]:
+    """Say what the IR is after each stage."""
+    for stage, text in kernel.stages.items():
+        yield from ("", f"IR, {stage}:", text)
 
 
 def _offline_device(name: str) -> Device:

@@ -92,8 +92,8 @@ def emit_nest(
     """Append the code of `nest`, which `realize` returned, at the builder's position.
 
     With `masks` rows that are left over are a vector of which some lanes are neither loaded nor stored.  Vectors have
-    the `narrowest` lanes at least where some may be computed twice, or left out.  In sums that are
-    `near`, see `has_near_elements`, elements for all lanes are at constant distances from one address.
+    the `narrowest` lanes at least where some may be computed twice, or left out.  In sums that are `near`, see
+    `has_near_elements`, elements for all lanes are at constant distances from one address.
     """
     private = {
         buffer.name: private_array(builder, buffer.element, buffer.elements)

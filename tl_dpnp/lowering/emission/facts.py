@@ -43,10 +43,10 @@ def has_near_elements(loop: Loop, width: int, core: Core) -> bool:
     So they are for a core that `unlaminates`, where multiply-adds take them from memory, as tiles of one vector do; and
     where a tile takes all registers and several steps are one iteration: LLVM 18 writes some of these to memory else.
     """
-    found = [_step_of(leaf, width) for leaf in leaves(loop.body)]
-    if not (core.unlaminates and loop.reduction and found):
+    if not (core.unlaminates and loop.reduction):
         return False
-    return all(step is not None and (step.vectors == 1 or (
+    found = [_step_of(leaf, width) for leaf in leaves(loop.body)]
+    return bool(found) and all(step is not None and (step.vectors == 1 or (
         step.unrolled > 1 and step.registers >= core.registers - 1)) for step in found)
 
 
