@@ -54,6 +54,10 @@ def check(kernel, types, transposes, shape, place, random):
         (("f32", "f32", "f32"), "nn", "8x16x8_tile_2x1x4_from_f32_by_1_or_1x1x1_staged"),
         (("f32", "f32", "f32"), "tn", "8x16x8_tile_1x2x2_from_f32_by_1_or_1x1x1_staged"),
         (("f32", "f32", "f32"), "nt", "8x16x8_tile_1x3x1_from_f32_by_1_or_1x1x1_staged"),
+        (("f32", "f32", "f32"), "nn", "8x16x8_tile_1x2x4_from_f32_by_1_shared_or_1x1x1_staged"),
+        (("f32", "f32", "f32"), "tn", "8x16x8_tile_2x1x3_from_f32_by_1_shared_or_1x1x1_staged"),
+        (("f32", "f32", "f32"), "nt", "8x16x8_tile_1x3x8_from_f32_by_1_shared_or_2x1x1_staged"),
+        (("f32", "f32", "f32"), "tt", "8x16x8_tile_1x1x2_from_f32_by_1_exchanged_shared_or_1x1x1_staged"),
     ],
 )
 def test_sizes_strides_and_addresses_known_at_the_call(types, transposes, tile):
@@ -92,15 +96,16 @@ def test_the_other_loops_of_a_dynamic_product_pack_in_local_memory():
         check(kernel, ("bf16", "bf16", "f32"), "nn", (70, 35, 50), place, random)
 
 
+@pytest.mark.parametrize("shared", ["", "_shared"])
 @pytest.mark.parametrize("transposes", ["nn", "nt", "tn"])
-def test_blocks_of_f32_are_rounded_to_the_nearest_tf32(transposes):
+def test_blocks_of_f32_are_rounded_to_the_nearest_tf32(transposes, shared):
     """All elements lie three quarters of a unit in tf32's last place above 1; others become 1 + 2^-10 as well."""
     m, n, k = 40, 24, 64
     shapes = (k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[1] == "t" else (k, n), (m, n)
     kinds = [f"memref<f32x{rows}x{columns}>" for rows, columns in shapes]
     text = (f"func @f(%A: {kinds[0]}, %B: {kinds[1]}, %C: {kinds[2]}) {{ gemm.{transposes[0]}.{transposes[1]} 1.0, %A,"
             f" %B, 0.0, %C : f32, {kinds[0]}, {kinds[1]}, f32, {kinds[2]} }}")
-    name = "dpas_f32_tf32_tf32_8x16x8_tile_1x1x2_from_f32_by_1_or_1x1x1_staged"
+    name = f"dpas_f32_tf32_tf32_8x16x8_tile_1x1x2_from_f32_by_1{shared}_or_1x1x1_staged"
     kernel = tl_dpnp.compile(text, emulate_dpas=16, cache=False, precision="default", schedule={
         "gemm_0": functools.partial(tensorized, name)})
     assert "operands by loads of blocks" in kernel.diagnostics(2)

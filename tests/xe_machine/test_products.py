@@ -29,6 +29,9 @@ OPEN = Product("dynamic", "f16", 60, 62, 50, 13, "tn", alpha=2, beta=1, padding=
 SPLIT = Product("static", "bf16", 40, 40, 72, 16, "nt", alpha=2, beta=-1)
 BYTES = Product("dynamic", "i8", 72, 72, 40, 17, "nt", alpha=-1, padding=(0, 8, 0))
 ROUNDED = Product("static", "tf32", 40, 20, 72, 18, beta=1)
+#: Rounded by one sub-group for others, with tiles that are not a part of C.
+SHARED = Product("static", "tf32", 196, 104, 92, 22, alpha=2, beta=1)
+SHARED_OPEN = Product("dynamic", "tf32", 72, 168, 40, 23, "tt", beta=-1, padding=(2, 4, 8))
 #: Packed in local memory: columns that are odd, and a rest of k.
 PACKED = Product("static", "bf16", 75, 41, 73, 21, alpha=2, beta=-1)
 
@@ -69,7 +72,8 @@ def _verdict(product: Product, binary: Binary, kernel: Any) -> str:
 @needs_tools
 @pytest.mark.parametrize("product", [
     BLOCKS, PARTS, OPEN, CHAIN, SPLIT, BYTES, ROUNDED, PACKED, replace(ROUNDED, transposes="nt", ordinary=True),
-    Product("dynamic", "tf32", 37, 20, 33, 19, "tt", padding=(1, 4, 0)), Product("static", "f16", 36, 36, 50, 20, "nt"),
+    Product("dynamic", "tf32", 37, 20, 33, 19, "tt", padding=(1, 4, 0)), SHARED, SHARED_OPEN,
+    replace(SHARED, transposes="nt", ordinary=True), replace(SHARED_OPEN, transposes="tn", k=100), Product("static", "f16", 36, 36, 50, 20, "nt"),
     Product("batch", "i8", 8, 34, 7, 5, "tn", alpha=-1, groups=3),
     Product("group", "u8", 33, 16, 40, 6, "nn", alpha=-1, beta=2, groups=2, padding=(3, 0, 5), offsets=(0, 1, 2)),
 ], ids=lambda product: f"{product.types}-{product.kind}")

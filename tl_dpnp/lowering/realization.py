@@ -50,9 +50,10 @@ def realize(nest: Nest, layout: SubgroupLayout) -> Realized:
                 f"{nest.name}: {kernel.name} runs on sub-groups of {kernel.row.execution_size} lanes; the work-group "
                 f"has sub-groups of {layout.lanes}"
             )
-        shared, extent = kernel.alternative, (layout.rows, layout.columns)
+        extent = (layout.rows, layout.columns)
         extent = extent[::-1] if kernel.exchanged else extent
-        return Realized(nest, {}, packed_bytes(shared, *extent) if shared.packed else 0)
+        panels = [packed_bytes(each, *extent) for each in (kernel, kernel.alternative) if each.packed or each.shared]
+        return Realized(nest, {}, max(panels, default=0))
     if whole_instruction(nest, TileKernel) is not None:
         if layout.lanes * layout.subgroups > 1:
             raise ScheduleError(f"{nest.name}: tiles are for one work-item, and the work-group has "

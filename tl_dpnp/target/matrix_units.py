@@ -18,7 +18,8 @@ class BlockNumbers:
     memory.  An iteration has so many instructions, and more for each `message`: that, its header's, and what waits for
     it.  Before the first one and behind the last one there are those for each header, for each block of sums and for
     the tile.  Of the clocks of DPAS so many count for a `row`: during the others, other threads issue instructions.  A
-    size that is not known is so many blocks.
+    size that is not known is so many blocks.  Where sub-groups share panels in local memory, there are instructions for
+    each `panel` and for each message that `read`s of it.
     """
 
     registers: int
@@ -30,6 +31,8 @@ class BlockNumbers:
     tile: int
     row: float
     long: int
+    panel: int
+    read: float
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ class DpasNumbers:
     Products whose operands are packed in local memory have the first of the tiles `packed` that fits, `packed_f32`
     where operands are f32 that are split in three; their values may take `registers`: beyond, the compiler begins to
     use scratch memory.  What is packed at a time takes `panel_bytes` for each sub-group, so that as many work-groups
-    run together as their registers allow, or is of `panel_steps` along k if that is more.
+    run together as their registers allow, or is of `panel_steps` along k if that is more.  Those that
+    messages of blocks fill are of `shared_steps`, or fewer where local memory is short.
     """
 
     packed: tuple[Blocks, ...]
@@ -50,9 +54,11 @@ class DpasNumbers:
     registers: int
     panel_bytes: int
     panel_steps: int = 4
+    shared_steps: int = 8
     elements_read: tuple[int, int] = (2, 1)
     by_blocks: BlockNumbers = BlockNumbers(
-        registers=240, few_registers=112, iteration=5, message=4, header=20, block=40, tile=100, row=0.5, long=64)
+        registers=240, few_registers=112, iteration=5, message=4, header=20, block=40, tile=100, row=0.5, long=64,
+        panel=30, read=1.75)
 
 
 @dataclass(frozen=True)

@@ -135,6 +135,16 @@ class BlockMessages:
         """Return what the header of a block that lies some elements further along a mode differs by."""
         return self.spread({field: constant(I32, elements)})
 
+    def movable(self, header: ir.Value) -> ir.Value:
+        """Return a header that `move` changes in place; not where messages are emulated."""
+        line = "mov (M1_NM,16) $0(0,0)<1> $1(0,0)<1;1,0>"
+        return inline_assembly(self.builder, header.type, [line], "=rw,rw", [header])
+
+    def move(self, header: ir.Value, field: int, elements: int) -> None:
+        """Let a movable header be that of a block that lies some elements further along a mode."""
+        line = f"add (M1_NM,1) $0(0,{field})<1> $0(0,{field})<0;1,0> {elements}:d"
+        inline_assembly(self.builder, ir.VoidType(), [line], "rw", [header])
+
     def spread(self, fields: dict[int, ir.Value]) -> ir.Value:
         """Return a value whose lanes are the fields of a header, 0 where there is none."""
         lane = self.builder.trunc(self.lane, I32)

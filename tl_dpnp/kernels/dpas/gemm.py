@@ -9,8 +9,9 @@ from typing import TypeVar
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.dpas.accumulators import accumulators_for
+from tl_dpnp.kernels.dpas.accumulators import Accumulators, accumulators_for
 from tl_dpnp.kernels.dpas.block_messages import BlockMessages, Surface
+from tl_dpnp.kernels.dpas.block_packing import BlockPacking, SharedOperand, share_of
 from tl_dpnp.kernels.dpas.block_product import BlockProduct, Result, Shared, result_surface
 from tl_dpnp.kernels.dpas.emit import multiply_add
 from tl_dpnp.kernels.dpas.fragments import Loader, Matrix, Size, size_value
@@ -21,7 +22,8 @@ from tl_dpnp.kernels.dpas.local_tiles import LocalTile
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.dpas.operands import refused_operand
 from tl_dpnp.kernels.dpas.packed_loads import PackedLoader
-from tl_dpnp.kernels.dpas.pieces import WORD_BITS, needed_for_words, piece_words
+from tl_dpnp.kernels.dpas.panel_packing import ItemPacking
+from tl_dpnp.kernels.dpas.pieces import WORD_BITS, Piece, needed_for_words, piece_words
 from tl_dpnp.kernels.dpas.tile_blocks import operand_surface
 from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, counted_loop, index
 from tl_dpnp.records import dataclass
@@ -108,7 +110,7 @@ def emit_product(
     conditions = [condition for surface in surfaces for condition in surface.conditions(builder)]
     with builder.if_else(functools.reduce(builder.and_, conditions)) as (possible, otherwise):
         with possible:
-            _emit_by_blocks(_Emitter(builder, kernel, product, place, finish, emulated), a, b, result)
+            _emit_by_blocks(_Emitter(builder, kernel, product, place, finish, emulated, scratch), a, b, result)
         with otherwise:
             _emit_without_blocks(_Emitter(builder, kernel.alternative, product, place, finish, emulated, scratch))
 
@@ -121,7 +123,12 @@ def _emit_by_blocks(emitter: _Emitter, a: Surface, b: Surface, surface: Surface 
     sharing_a, sharing_b = Shared(place.column, place.columns), Shared(place.row, place.rows)
 
     def tile(first_row: ir.Value, first_column: ir.Value) -> None:
-        sums = blocks.sums(first_row, first_column, sharing_a, sharing_b)
+        if kernel.shared:
+            sums = emitter.by_shared_blocks(blocks, first_row, first_column)
+            first_row = builder.add(first_row, builder.mul(place.row, index(kernel.tile_rows)))
+            first_column = builder.add(first_column, builder.mul(place.column, index(kernel.tile_columns)))
+        else:
+            sums = blocks.sums(first_row, first_column, sharing_a, sharing_b)
         if surface is None or product.result is None:
             # One after the other: all of them again are as many registers as the sums.
             emitter.store(emitter.rows_of(first_row, kernel.lane_blocks), first_column, sums,
@@ -129,10 +136,7 @@ def _emit_by_blocks(emitter: _Emitter, a: Surface, b: Surface, surface: Surface 
         else:
             blocks.store(product.result, surface, first_row, first_column, sums)
 
-    _dealt(builder, product.m, kernel.tile_rows, place.row, place.rows, lambda first_row: _dealt(
-        builder, product.n, kernel.tile_columns, place.column, place.columns,
-        lambda first_column: tile(first_row, first_column),
-    ))
+    emitter.deal(kernel.shared, tile)
 
 
 def _emit_without_blocks(emitter: _Emitter) -> None:
@@ -142,18 +146,8 @@ def _emit_without_blocks(emitter: _Emitter) -> None:
     rest, where k is no multiple of DPAS's, does.  A packed kernel takes words of local memory, `scratch`; all
     sub-groups of the work-group go through its tiles together.
     """
-    builder, kernel, product, place = emitter.builder, emitter.kernel, emitter.product, emitter.place
-    if kernel.packed:
-        whole = SubGroup(place.lane, index(0), index(0), 1, 1)
-        _dealt(builder, product.m, emitter.rows_together, whole.row, 1, lambda first_row: _dealt(
-            builder, product.n, emitter.columns_together, whole.column, 1,
-            lambda first_column: emitter.by_local_memory(first_row, first_column),
-        ))
-        return
-    _dealt(builder, product.m, kernel.tile_rows, place.row, place.rows, lambda first_row: _dealt(
-        builder, product.n, kernel.tile_columns, place.column, place.columns,
-        lambda first_column: emitter.tile(first_row, first_column),
-    ))
+    packed = emitter.kernel.packed
+    emitter.deal(packed, emitter.by_local_memory if packed else emitter.tile)
 
 
 def _dealt(
@@ -181,6 +175,18 @@ class _Emitter:
     finish: Finish
     emulated: bool
     scratch: ir.Value | None = None
+
+    def deal(self, together: bool, tile: Callable[[ir.Value, ir.Value], None]) -> None:
+        """Run `tile` for the first row and column of each tile of this sub-group, or of all of them `together`."""
+        builder, kernel, product, place = self.builder, self.kernel, self.product, self.place
+        rows, columns = kernel.tile_rows, kernel.tile_columns
+        if together:
+            rows, columns = self.rows_together, self.columns_together
+            place = SubGroup(place.lane, index(0), index(0), 1, 1)
+        _dealt(builder, product.m, rows, place.row, place.rows, lambda first_row: _dealt(
+            builder, product.n, columns, place.column, place.columns,
+            lambda first_column: tile(first_row, first_column),
+        ))
 
     def tile(self, first_row: ir.Value, first_column: ir.Value) -> None:
         """Emit one tile."""
@@ -292,14 +298,9 @@ class _Emitter:
             for piece, (matrix, size, first), base, found in zip(pieces, operands, bases, needed, strict=True)
         ]
         accumulators = accumulators_for(kernel.row, BlockMessages(builder, place.lane, self.emulated))
-        reads = [
-            LocalReads(accumulators, piece, builder.gep(base, [builder.mul(number, index(
-                blocks * piece.terms * piece.fragment))]), blocks, piece.across)
-            for piece, base, number, blocks in zip(
-                pieces, bases, (place.row, place.column), (kernel.lane_blocks, kernel.column_blocks), strict=True)
-        ]
+        packing = ItemPacking(kernel, (of_a, of_b), product.k, self.words_possible(needed))
         sums = LocalProduct(
-            kernel, accumulators, (of_a, of_b), (reads[0], reads[1]), product.k, self.words_possible(needed)).sums()
+            kernel, accumulators, packing, self.reads(accumulators, pieces, bases), product.k).sums()
         row = builder.add(first_row, builder.mul(place.row, index(kernel.tile_rows)))
         column = builder.add(first_column, builder.mul(place.column, index(kernel.tile_columns)))
         count = kernel.lane_blocks * kernel.column_blocks
@@ -307,6 +308,53 @@ class _Emitter:
         # One after the other: all of them again are as many registers as the sums.
         self.store(self.rows_of(row, kernel.lane_blocks), column, apart,
                    lambda parts: functools.reduce(builder.fadd, map(accumulators.value, parts)))
+
+    def by_shared_blocks(
+        self, blocks: BlockProduct, first_row: ir.Value, first_column: ir.Value
+    ) -> list[ir.Value]:
+        """Return the sums of this sub-group's tile from operands that all of them load by messages together."""
+        kernel, builder, place = self.kernel, self.builder, self.place
+        assert self.scratch is not None
+        pieces = piece_words(kernel, place.rows, place.columns)
+        bases = [self.scratch, builder.gep(self.scratch, [index(kernel.steps * pieces[0].size)])]
+        a, b = (
+            SharedOperand(surface, first, share_of(
+                kernel, piece.across, along_k, piece.blocks, place.rows * place.columns), piece, base)
+            for surface, first, along_k, piece, base in zip(
+                (blocks.a, blocks.b), (first_row, first_column), (blocks.a_along_k, blocks.b_along_k), pieces, bases,
+                strict=True)
+        )
+        number = builder.add(builder.mul(place.column, index(place.rows)), place.row)
+        accumulators = blocks.accumulators
+        packing = BlockPacking(kernel, accumulators, (a, b), number)
+        return LocalProduct(
+            kernel, accumulators, packing, self.reads(accumulators, pieces, bases), self.product.k,
+            self.is_inside(first_row, first_column)).sums()
+
+    def is_inside(self, first_row: ir.Value, first_column: ir.Value) -> ir.Value | None:
+        """Return whether this sub-group's tile, of those from a place on, is a part of C, None where all are."""
+        conditions = [
+            self.builder.icmp_signed("<", self.builder.add(first, self.builder.mul(number, index(step))),
+                                     size_value(size))
+            for first, number, step, count, size in (
+                (first_row, self.place.row, self.kernel.tile_rows, self.place.rows, self.product.m),
+                (first_column, self.place.column, self.kernel.tile_columns, self.place.columns, self.product.n))
+            if not (isinstance(size, int) and -(-size // step) % count == 0)
+        ]
+        return functools.reduce(self.builder.and_, conditions) if conditions else None
+
+    def reads(
+        self, accumulators: Accumulators, pieces: Sequence[Piece], bases: Sequence[ir.Value]
+    ) -> tuple[LocalReads, LocalReads]:
+        """Return what reads this sub-group's fragments of A and of B from pieces in local memory."""
+        kernel, place, builder = self.kernel, self.place, self.builder
+        a, b = (
+            LocalReads(accumulators, piece, builder.gep(base, [builder.mul(number, index(
+                blocks * piece.terms * piece.fragment))]), blocks, piece.across)
+            for piece, base, number, blocks in zip(
+                pieces, bases, (place.row, place.column), (kernel.lane_blocks, kernel.column_blocks), strict=True)
+        )
+        return a, b
 
     def words_possible(self, needed: Sequence[list[tuple[object, int]] | None]) -> ir.Value | None:
         """Return whether narrow elements of A and B can be loaded by words, None where that is known."""

@@ -1,42 +1,53 @@
 """The tiles of a work-group from operands that its sub-groups pack in local memory together, panel after panel along k.
 
-All work-items load and pack a panel, with zeros beyond the end of k.  Then each sub-group multiplies what it needs of
-it, in a loop without conditions that has little but messages and DPAS.
+All sub-groups pack a panel, with zeros beyond the end of k (`panel_packing`, `block_packing`).  Then each of them
+multiplies what it needs of it, in a loop without conditions that has little but messages and DPAS.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
+from typing import Protocol
 
 from llvmlite import ir
 
 from tl_dpnp.kernels.dpas.accumulators import Accumulators, Part
 from tl_dpnp.kernels.dpas.fragments import Size, size_value
 from tl_dpnp.kernels.dpas.local_reads import LocalReads
-from tl_dpnp.kernels.dpas.local_tiles import LocalTile
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.llvm import I32, builtin, constant, counted_loop, index
 from tl_dpnp.records import dataclass
 
-__all__ = ["LocalProduct"]
+__all__ = ["LocalProduct", "Packing"]
 
-#: Registers that are loaded before any of them is packed.
-_MOST_LOADED = 16
+#: Pieces that an iteration multiplies, its DPAS, and registers that it may take, at most.
+_MOST_TOGETHER, _MOST_MULTIPLIED, _REGISTERS = 4, 64, 228
+
+
+class Packing(Protocol):
+    """What puts panels into local memory, for its part of the sub-groups' work; it may carry values from one on."""
+
+    def begin(self) -> list[ir.Value]:
+        """Return the values for the first panel."""
+
+    def pack(self, start: ir.Value, end: ir.Value, carried: Sequence[ir.Value]) -> list[ir.Value]:
+        """Fill a panel from a place along k up to another one; return the values for the next one."""
 
 
 @dataclass(frozen=True)
 class LocalProduct:
-    """Computes the sums of a sub-group's tile from operands that `tiles` pack and `reads` read; `k` is their size.
+    """Computes the sums of a sub-group's tile from operands that are packed and that `reads` read; `k` is their size.
 
-    `possible` says at run time whether words can be loaded, or whole elements, as the tiles do; None if they can.
+    `inside` says whether the tile is a part of C, None where that is known.
     """
 
     kernel: MicroKernel
     accumulators: Accumulators
-    tiles: tuple[LocalTile, LocalTile]
+    packing: Packing
     reads: tuple[LocalReads, LocalReads]
     k: Size
-    possible: ir.Value | None
+    inside: ir.Value | None = None
 
     @property
     def builder(self) -> ir.IRBuilder:
@@ -48,85 +59,79 @@ class LocalProduct:
         kernel, accumulators, builder = self.kernel, self.accumulators, self.builder
         count = kernel.lane_blocks * kernel.column_blocks * len(kernel.products)
         zeros = [accumulators.zero() for _ in range(count)]
-        last = size_value(self.k)
+        last, first = size_value(self.k), self.packing.begin()
+        for reads in self.reads:
+            reads.begin()
 
         def panel(start: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+            ahead, sums = carried[: len(first)], carried[len(first) :]
             end = builder.add(start, index(kernel.depth))
             if not (isinstance(self.k, int) and self.k % kernel.depth == 0):
                 end = builder.select(builder.icmp_signed("<", end, last), end, last)
             # What was read of the last panel, or by the instruction before, is overwritten.
             self.barrier()
-            self.pack(start, end)
+            ahead = self.packing.pack(start, end, ahead)
             self.barrier()
             for reads in self.reads:
                 reads.announce()
-            return accumulators.carried(self.multiplied(start, end, carried or zeros))
+            if self.inside is None or sums:
+                return [*ahead, *accumulators.carried(self.multiplied(start, end, sums or zeros))]
+            with builder.if_then(self.inside):
+                self.multiplied(start, end, zeros)  # in place
+            return ahead
 
-        carried = counted_loop(builder, index(0), last, index(kernel.depth), accumulators.carried(zeros), panel,
-                               runs_at_least_once=isinstance(self.k, int), unrolled=False)
-        return carried or zeros
+        carried = counted_loop(builder, index(0), last, index(kernel.depth), [*first, *accumulators.carried(zeros)],
+                               panel, runs_at_least_once=isinstance(self.k, int), unrolled=False)
+        return carried[len(first) :] or zeros
 
-    def pack(self, start: ir.Value, end: ir.Value) -> None:
-        """Fill a panel from a place along k up to another one: pieces that are whole, then what is left by elements."""
-        builder, depth = self.builder, self.kernel.row.k
-        whole = end
-        if not (isinstance(self.k, int) and self.k % depth == 0):
-            whole = builder.add(start, builder.and_(builder.sub(end, start), index(-depth)))
-        if self.possible is not None:
-            whole = builder.select(self.possible, whole, start)
-
-        def piece(k: ir.Value, offsets: list[ir.Value]) -> list[ir.Value]:
-            for batch in self.batches():
-                fetched = [self.tiles[operand].fetch(number, k) for operand, number in batch]
-                for (operand, number), values in zip(batch, fetched, strict=True):
-                    self.tiles[operand].commit(number, values, offsets[operand])
-            return self.moved(offsets)
-
-        def rest(k: ir.Value, offsets: list[ir.Value]) -> list[ir.Value]:
-            for tile, offset in zip(self.tiles, offsets, strict=True):
-                tile.fill(k, end, offset)
-            return self.moved(offsets)
-
-        offsets = [constant(I32, 0)] * 2
-        offsets = counted_loop(builder, start, whole, index(depth), offsets, piece, unrolled=False)
-        if whole is not end:
-            counted_loop(builder, whole, end, index(depth), offsets, rest, unrolled=False)
-
-    def batches(self) -> list[list[tuple[int, int]]]:
-        """Return what is loaded before any of it is packed: operands and their units, of as many as registers allow."""
-        result: list[list[tuple[int, int]]] = [[]]
-        loaded = 0
-        for operand, tile in enumerate(self.tiles):
-            for number in range(len(tile.places)):
-                loaded += tile.loaded
-                if result[-1] and loaded > _MOST_LOADED:
-                    result.append([])
-                    loaded = tile.loaded
-                result[-1].append((operand, number))
-        return result
-
-    def moved(self, offsets: Sequence[ir.Value]) -> list[ir.Value]:
-        """Return where the next pieces lie."""
-        return [self.builder.add(offset, constant(I32, tile.piece.size))
-                for tile, offset in zip(self.tiles, offsets, strict=True)]
+    @cached_property
+    def together(self) -> int:
+        """Pieces that an iteration multiplies: as many as registers allow, and as leave a panel several iterations."""
+        kernel = self.kernel
+        blocks = kernel.lane_blocks * kernel.column_blocks
+        once = blocks * sum(map(len, kernel.products))
+        fixed = blocks * len(kernel.products) * kernel.row.repeat + sum(reads.registers for reads in self.reads)
+        addresses = sum(len(reads.loads) for reads in self.reads)
+        counts = [count for count in range(_MOST_TOGETHER, 1, -1) if 2 * count <= kernel.steps
+                  and count * once <= _MOST_MULTIPLIED and fixed + count * addresses <= _REGISTERS]
+        exact = [count for count in counts if self.are_whole(count)]
+        return next(iter(exact or [count for count in counts if kernel.steps % count == 0] or counts), 1)
 
     def multiplied(self, start: ir.Value, end: ir.Value, totals: Sequence[ir.Value]) -> list[ir.Value]:
-        """Return the sums with the products of a panel added."""
-        accumulators, (a, b) = self.accumulators, self.reads
-        of_a, of_b = a.places(), b.places()
-        count = len(of_a) + len(of_b)
+        """Return the sums with the products of a panel added: several pieces in an iteration, then those left over."""
+        accumulators, builder, depth, count = self.accumulators, self.builder, self.kernel.row.k, self.together
+        places = [reads.places(count) for reads in self.reads]
 
-        def step(_: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            now_a, now_b, sums = carried[: len(of_a)], carried[len(of_a) : count], carried[count:] or list(totals)
-            left, right = a.read(now_a), b.read(now_b)
-            following = [*a.following(now_a), *b.following(now_b)]
-            return [*following, *accumulators.carried(self.added(sums, left, right))]
+        begin, stop = (builder.trunc(value, I32) for value in (start, end))
 
-        length = self.builder.trunc(self.builder.sub(end, start), I32)
-        carried = [*of_a, *of_b, *accumulators.carried(totals)]
-        results = counted_loop(self.builder, constant(I32, 0), length, constant(I32, self.kernel.row.k), carried, step,
-                               runs_at_least_once=True, unrolled=False)
-        return results[count:] or list(totals)
+        def pieces(number: int, first: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+            sums, before = carried or list(totals), builder.sub(first, begin)
+            steps = range(count - number, count)
+            for reads, place in zip(self.reads, places, strict=True):
+                reads.advance(place, steps)
+            for step in steps:
+                done = builder.add(before, constant(I32, (step - steps.start) * depth))
+                left, right = (reads.read(place, step, done) for reads, place in zip(self.reads, places, strict=True))
+                sums = self.added(sums, left, right)
+            return accumulators.carried(sums)
+
+        def loop(number: int, first: ir.Value, last: ir.Value, carried: list[ir.Value], runs: bool) -> list[ir.Value]:
+            return counted_loop(builder, first, last, constant(I32, number * depth), carried,
+                                lambda done, values: pieces(number, done, values), runs_at_least_once=runs,
+                                unrolled=False)
+
+        carried = accumulators.carried(totals)
+        if count == 1 or self.are_whole(count):
+            return loop(count, begin, stop, carried, True) or list(totals)
+        length = builder.add(builder.sub(stop, begin), constant(I32, depth - 1))
+        whole = builder.add(begin, builder.and_(length, constant(I32, -depth * count)))
+        carried = loop(count, begin, whole, carried, False)
+        return loop(1, whole, stop, carried, False) or list(totals)
+
+    def are_whole(self, count: int) -> bool:
+        """Whether all panels are known to have a multiple of so many pieces."""
+        steps, depth = self.kernel.steps, self.kernel.row.k
+        return steps % count == 0 and isinstance(self.k, int) and -(-self.k // depth) % count == 0
 
     def added(
         self, sums: Sequence[ir.Value], left: Sequence[Sequence[Part]], right: Sequence[Sequence[Part]]

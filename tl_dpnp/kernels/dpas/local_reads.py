@@ -1,10 +1,7 @@
 """Fragments of a sub-group from local memory, where they lie one behind the other (`pieces`), several by one message.
 
-The compiler's own block reads take half of that on Xe-HPC and a quarter on Xe-HPG, where each has a new header.  Here a
-message is inline assembly, its address in the first lane of a value that a loop advances by one addition.
-
-Source: the descriptors that the Intel Graphics Compiler 1.0.12504 makes for block reads on Xe-HPC, whose fields
-`tests.xe_machine.messages` names.  Xe-HPG has the same unit, to which this compiler sends no loads.
+The compiler's own block reads take half of that on Xe-HPC and a quarter on Xe-HPG, where each has a new header.  Here
+the messages of several pieces have addresses of their own, which a loop advances, two by one addition.
 """
 
 from __future__ import annotations
@@ -17,17 +14,12 @@ from llvmlite import ir
 from tl_dpnp.kernels.dpas.accumulators import Accumulators, EmulatedFragment, Fragment, Part
 from tl_dpnp.kernels.dpas.block_messages import inline_assembly
 from tl_dpnp.kernels.dpas.functions import operand_types
-from tl_dpnp.kernels.dpas.pieces import WORD_BITS, Piece
-from tl_dpnp.kernels.llvm import I32, I64, constant, index, lanes, undefined, vector_of
+from tl_dpnp.kernels.dpas.local_messages import MOST_MOVED, WORD_BYTES, Address, LocalMessages
+from tl_dpnp.kernels.dpas.pieces import Piece
+from tl_dpnp.kernels.llvm import I32, constant, index, lanes, undefined
 from tl_dpnp.records import dataclass
 
 __all__ = ["LocalReads"]
-
-#: The port of local memory, and the bits of a descriptor: a transposed load, addresses of 32 bits, elements of 64;
-#: where the number of elements is, by its place in a list, and the registers that are loaded.
-_PORT, _LOAD, _COUNT_BIT, _LENGTH_BIT = 14, 0x02008700, 12, 20
-_COUNTS, _ELEMENT_BYTES = (1, 2, 3, 4, 8, 16, 32, 64), 8
-_WORD_BYTES = WORD_BITS // 8
 
 
 @dataclass(frozen=True)
@@ -54,15 +46,19 @@ class LocalReads:
         return self.accumulators.messages.emulated
 
     @property
-    def register_bytes(self) -> int:
-        """Bytes of a register."""
-        return _WORD_BYTES * self.accumulators.row.execution_size
+    def messages(self) -> LocalMessages:
+        """What moves runs of local memory."""
+        return LocalMessages(self.accumulators.messages, self.accumulators.row.execution_size)
+
+    @property
+    def size(self) -> int:
+        """Bytes of a fragment."""
+        return self.piece.fragment * WORD_BYTES
 
     @cached_property
     def loads(self) -> tuple[tuple[int, int], ...]:
         """The first fragment of each message, and how many it loads."""
-        size = self.piece.fragment * _WORD_BYTES
-        most = _COUNTS[-1] * _ELEMENT_BYTES // size if size % self.register_bytes == 0 else 1
+        most = MOST_MOVED // self.size if self.size % self.messages.register_bytes == 0 else 1
         return tuple(_parts(self.blocks * self.piece.terms, most))
 
     def announce(self) -> None:
@@ -71,41 +67,58 @@ class LocalReads:
             word = self.builder.load(self.builder.gep(self.base, [self.accumulators.messages.lane]), align=4)
             inline_assembly(self.builder, ir.VoidType(), [""], "rw", [word])
 
-    def places(self) -> list[ir.Value]:
-        """Return what says where the fragments of the first piece lie: addresses, or where emulated a number of words.
+    @property
+    def registers(self) -> int:
+        """Registers that the fragments of a piece fill."""
+        return sum(self.messages.registers(count * self.size) for _, count in self.loads)
+
+    @cached_property
+    def _start(self) -> ir.Value:
+        return self.messages.start(self.base, MOST_MOVED)
+
+    def begin(self) -> None:
+        """Emit what stands in front of loops."""
+        if not self.emulated:
+            _ = self._start
+
+    def places(self, steps: int) -> list[Address]:
+        """Return where the messages of as many pieces read as an iteration has; where they are emulated there are none.
+
+        These pieces end in front of a panel, so that an iteration begins by `advance`: there nothing waits for the
+        messages that took the addresses before.
         """
         if self.emulated:
-            return [constant(I32, 0)]
-        builder, messages = self.builder, self.accumulators.messages
-        start = builder.trunc(builder.ptrtoint(self.base, I64), I32)
-        return [messages.spread({0: builder.add(start, constant(I32, first * self.piece.fragment * _WORD_BYTES))})
-                for first, _ in self.loads]
+            return []
+        return self.messages.addresses(self._start, MOST_MOVED, [
+            ((step - steps) * self.piece.size + first * self.piece.fragment) * WORD_BYTES
+            for step in range(steps) for first, _ in self.loads])
 
-    def following(self, places: Sequence[ir.Value]) -> list[ir.Value]:
-        """Return the same for the next piece."""
-        builder, messages, words = self.builder, self.accumulators.messages, self.piece.size
-        step = constant(I32, words) if self.emulated else messages.spread({0: constant(I32, words * _WORD_BYTES)})
-        return [builder.add(place, step) for place in places]
+    def advance(self, places: Sequence[Address], steps: range) -> None:
+        """Let the places of pieces, the last ones of an iteration, be those of so many pieces further on."""
+        self.messages.advance(places[steps.start * len(self.loads) :], len(steps) * self.piece.size * WORD_BYTES)
 
-    def read(self, places: Sequence[ir.Value]) -> list[list[Part]]:
-        """Return the terms of the fragment of each block."""
+    def read(self, places: Sequence[Address], step: int, done: ir.Value) -> list[list[Part]]:
+        """Return the terms of the fragment of each block, of a piece that lies some steps behind the first one.
+
+        `done` are the elements along k before it, of the panel.
+        """
         terms = self.piece.terms
         if self.emulated:
-            found = [self._emulated(places[0], number) for number in range(self.blocks * terms)]
+            before = self.builder.udiv(done, constant(I32, self.accumulators.row.k))
+            offset = self.builder.mul(before, constant(I32, self.piece.size))
+            found = [self._emulated(offset, number) for number in range(self.blocks * terms)]
         else:
-            found = [part for place, (_, count) in zip(places, self.loads, strict=True)
-                     for part in self._loaded(place, count)]
+            found = []
+            for number, (_, count) in enumerate(self.loads, step * len(self.loads)):
+                found += self._loaded(places[number], count)
         return [found[block * terms : (block + 1) * terms] for block in range(self.blocks)]
 
-    def _loaded(self, address: ir.Value, count: int) -> list[Part]:
+    def _loaded(self, address: Address, count: int) -> list[Part]:
         """Load fragments by one message."""
-        size = self.piece.fragment * _WORD_BYTES
-        registers = -(-count * size // self.register_bytes)
-        elements = _COUNTS.index(count * size // _ELEMENT_BYTES)
-        descriptor = _LOAD | elements << _COUNT_BIT | registers << _LENGTH_BIT
-        text = f"raw_sends.{_PORT}.1.0.{registers} (M1_NM,1) 0x0:ud {descriptor:#x}:ud $1.0 %null.0 $0.0"
-        loaded = inline_assembly(self.builder, vector_of(I32, registers), [text], "=rw,rw", [address])
-        return [Fragment(loaded, registers * self.register_bytes, number * size) for number in range(count)]
+        size = count * self.size
+        loaded = self.messages.load(address, size)
+        filled = self.messages.registers(size) * self.messages.register_bytes
+        return [Fragment(loaded, filled, number * self.size) for number in range(count)]
 
     def _emulated(self, offset: ir.Value, number: int) -> Part:
         """Load a fragment by its elements."""

@@ -30,6 +30,8 @@ class MicroKernel:
     `steps` DPAS at a time.  Its name, which users keep in schedules, ends in ``_staged`` then.  One that is not packed
     loads large blocks where addresses, sizes and strides allow it; with `other`, blocks and steps of a tile, it is
     packed elsewhere and has that tile.
+    With `shared` the sub-groups of a work-group load these blocks together, of `steps` DPAS along k, and pass them
+    through local memory, rounded.
     One that is `exchanged` computes the transposed product: its rows are the columns of the language's C.
     """
 
@@ -42,6 +44,7 @@ class MicroKernel:
     packed: bool = False
     other: tuple[int, int, int] | None = None
     exchanged: bool = False
+    shared: bool = False
 
     @property
     def takes_blocks(self) -> bool:
@@ -61,7 +64,8 @@ class MicroKernel:
         if self.other is None:
             return replace(self, steps=1)
         rows, columns, steps = self.other
-        return replace(self, lane_blocks=rows, column_blocks=columns, steps=steps, packed=True, other=None)
+        return replace(
+            self, lane_blocks=rows, column_blocks=columns, steps=steps, packed=True, other=None, shared=False)
 
     @property
     def name(self) -> str:
@@ -70,7 +74,7 @@ class MicroKernel:
         packed = "_staged" if self.packed else ""
         if self.other is not None:
             packed = "_or_{}x{}x{}_staged".format(*self.other)
-        roles = "_exchanged" if self.exchanged else ""
+        roles = ("_exchanged" if self.exchanged else "") + ("_shared" if self.shared else "")
         return f"{self.row.name}_tile_{self.lane_blocks}x{self.column_blocks}x{self.steps}{terms}{roles}{packed}"
 
     @property
@@ -109,7 +113,7 @@ class MicroKernel:
             # Operands that messages load have half as many as they have in small integers.
             operands = self.lane_blocks * self.row.b_elements + self.column_blocks * self.row.repeat // 2
             is_large = sums + (0 if self.packed else self.steps * operands) > _SMALL_TILE * 3 // 2
-        return 256 if is_large or self.packed or self.terms > 1 or self.row.source1.bits <= 8 else 128
+        return 256 if is_large or self.packed or self.shared or self.terms > 1 or self.row.source1.bits <= 8 else 128
 
     @property
     def products(self) -> tuple[tuple[tuple[int, int], ...], ...]:
@@ -125,7 +129,8 @@ class MicroKernel:
 
 
 _NAME = re.compile(
-    r"(dpas_\w+?)_tile_(\d+)x(\d+)x(\d+)(?:_from_f32_by_([1-3]))?(_exchanged)?(?:(_staged)|_or_(\d+)x(\d+)x(\d+)_staged)?")
+    r"(dpas_\w+?)_tile_(\d+)x(\d+)x(\d+)(?:_from_f32_by_([1-3]))?(_exchanged)?"
+    r"(?:(_staged)|(_shared)?_or_(\d+)x(\d+)x(\d+)_staged)?")
 
 
 def micro_kernel_named(name: str) -> MicroKernel | None:
@@ -135,7 +140,8 @@ def micro_kernel_named(name: str) -> MicroKernel | None:
         return None
     found = {row.name: row for size in EXECUTION_SIZES for row in rows(size)}.get(match[1])
     m, n, k = (int(text) for text in match.groups()[1:4])
-    other = None if match[8] is None else (int(match[8]), int(match[9]), int(match[10]))
+    other = None if match[9] is None else (int(match[9]), int(match[10]), int(match[11]))
     if found is None or 0 in (m, n, k, *(other or ())):
         return None
-    return MicroKernel(found, m, n, k, int(match[5] or 0), match[7] is not None, other, match[6] is not None)
+    return MicroKernel(found, m, n, k, int(match[5] or 0), match[7] is not None, other, match[6] is not None,
+                       match[8] is not None)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+from tl_dpnp.kernels.dpas.block_packing import Share, share_of
 from tl_dpnp.kernels.dpas.block_shapes import RULES
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.kernels.dpas.pieces import piece_words
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.dpas.tile_blocks import TileLoads, loads_of_a, loads_of_b
 from tl_dpnp.lowering.nest import Bound
 from tl_dpnp.target.catalog import DPAS
 from tl_dpnp.target.matrix_units import BlockNumbers
 
-__all__ = ["block_tile"]
+__all__ = ["block_tile", "clocks_of_panels", "clocks_of_tiles", "messages_of_panel"]
 
 #: Blocks of a tile along each mode, and DPAS along k, that are tried.
 _MOST_BLOCKS, _STEPS = 8, (1, 2, 4, 8)
@@ -47,6 +49,52 @@ def block_tile(
     return best.lane_blocks, best.column_blocks, best.steps
 
 
+def clocks_of_tiles(
+    kernel: MicroKernel, sizes: tuple[Bound, Bound, Bound], a_along_k: bool, b_along_k: bool
+) -> float:
+    """Return the clocks of a product by tiles whose operands each sub-group loads."""
+    loads = loads_of_a(kernel, a_along_k), loads_of_b(kernel, b_along_k)
+    return _clocks(kernel, loads, sizes, DPAS[kernel.row.execution_size].by_blocks)
+
+
+def clocks_of_panels(
+    kernel: MicroKernel, sizes: tuple[Bound, Bound, Bound], extent: tuple[int, int], a_along_k: bool, b_along_k: bool
+) -> float:
+    """Return the clocks of a product whose operands so many rows and columns of sub-groups load, round and share."""
+    row, numbers = kernel.row, DPAS[kernel.row.execution_size].by_blocks
+    tile, subgroups = kernel.lane_blocks * kernel.column_blocks, extent[0] * extent[1]
+    shares = _shares(kernel, extent, (a_along_k, b_along_k))
+    messages = sum(share.each for share in shares)
+    moved = sum(share.each * share.block.registers for share in shares)
+    # A message reads 8 registers; rounding takes one instruction for two, and storing at least one for eight.
+    reads = kernel.steps * (kernel.lane_blocks * row.b_elements + kernel.column_blocks * row.repeat // 2) / 8
+    panel = (tile * kernel.steps * row.repeat * numbers.row + messages * numbers.message + moved * 5 / 8
+             + reads * numbers.read + numbers.panel + numbers.iteration)
+    together = (kernel.lane_blocks * extent[0], kernel.column_blocks * extent[1], kernel.steps)
+    m, n, k = _counts(kernel, sizes, together, numbers)
+    start = messages * numbers.header + tile * numbers.block + numbers.tile
+    return m * n * subgroups * (k * panel + start)
+
+
+def messages_of_panel(kernel: MicroKernel, extent: tuple[int, int], a_along_k: bool, b_along_k: bool) -> int:
+    """Return by how many messages each of so many rows and columns of sub-groups fills a panel."""
+    return sum(share.each for share in _shares(kernel, extent, (a_along_k, b_along_k)))
+
+
+def _shares(kernel: MicroKernel, extent: tuple[int, int], along_k: tuple[bool, bool]) -> list[Share]:
+    return [share_of(kernel, piece.across, along, piece.blocks, extent[0] * extent[1])
+            for piece, along in zip(piece_words(kernel, *extent), along_k, strict=True)]
+
+
+def _counts(
+    kernel: MicroKernel, sizes: tuple[Bound, Bound, Bound], blocks: tuple[int, int, int], numbers: BlockNumbers
+) -> list[float]:
+    """Return how often so many blocks are needed along m, n and k."""
+    row = kernel.row
+    return [numbers.long / count if not isinstance(size, int) else float(-(-size // (count * block)))
+            for size, count, block in zip(sizes, blocks, (row.execution_size, row.repeat, row.k), strict=True)]
+
+
 def _kernels(row: DpasRow, sizes: tuple[Bound, Bound, Bound]) -> Iterator[MicroKernel]:
     """Return the tiles that are no larger than what is computed, rounded up."""
     m, n, k = (_MOST_BLOCKS if not isinstance(size, int) else -(-size // block)
@@ -68,10 +116,7 @@ def _clocks(
                 for load in messages if load.block.kind == "split" or row.source1.name == "tf32")
     iteration = (tile * kernel.steps * row.repeat * numbers.row + len(messages) * numbers.message + split
                  + numbers.iteration)
-    m, n, k = (numbers.long / blocks if not isinstance(size, int) else float(-(-size // (blocks * block)))
-               for size, blocks, block in zip(
-                   sizes, (kernel.lane_blocks, kernel.column_blocks, kernel.steps),
-                   (row.execution_size, row.repeat, row.k), strict=True))
+    m, n, k = _counts(kernel, sizes, (kernel.lane_blocks, kernel.column_blocks, kernel.steps), numbers)
     start = len(messages) * numbers.header + tile * numbers.block + numbers.tile
     return m * n * (k * iteration + start)
 

@@ -19,6 +19,12 @@ from tl_dpnp.lowering.nest_products import (
     strides_along,
     whole_product,
 )
+from tl_dpnp.lowering.tactics.block_tiles import (
+    block_tile,
+    clocks_of_panels,
+    clocks_of_tiles,
+    messages_of_panel,
+)
 from tl_dpnp.lowering.tactics.rounding import hint, rounding
 from tl_dpnp.lowering.tactics.tactic import EngineTactic, Place
 from tl_dpnp.target.catalog import DPAS
@@ -27,6 +33,8 @@ __all__ = ["MOST_SUBGROUPS", "Dpas", "default_micro_kernel", "extent_of_tiles", 
 
 #: Sub-groups that a default work-group has at most along rows and along columns, and where sizes are not known.
 MOST_SUBGROUPS, _UNKNOWN = (4, 4), 2
+#: Messages by which a sub-group fills a panel at most: each has registers for its header and its place.
+_MOST_MESSAGES = 8
 #: Elements that DPAS takes, by the names of the language's types.
 _OPERANDS = ("bf16", "f16", "i8", "u8", "i4", "u4", "i2", "u2")
 
@@ -114,7 +122,7 @@ def _kernel_of(product: NestProduct, engine: MatrixEngine, layout: SubgroupLayou
     if row is None:
         return None
     packed = _packed_kernel(product, row, terms, engine.local_memory, layout)
-    by_blocks = _block_kernel(product, row, terms, packed)
+    by_blocks = _block_kernel(product, row, terms, packed, engine.local_memory, layout)
     if by_blocks is not None:
         return by_blocks
     if packed is not None:
@@ -124,7 +132,8 @@ def _kernel_of(product: NestProduct, engine: MatrixEngine, layout: SubgroupLayou
 
 
 def _block_kernel(
-    product: NestProduct, row: DpasRow, terms: int, packed: MicroKernel | None
+    product: NestProduct, row: DpasRow, terms: int, packed: MicroKernel | None, local_memory: int,
+    layout: SubgroupLayout | None,
 ) -> MicroKernel | None:
     """Return the micro-kernel that loads large blocks, and the tile of a packed one where these cannot be loaded."""
     is_packed = packed is not None and (terms > 0 or not product.is_static)
@@ -135,12 +144,35 @@ def _block_kernel(
     kernel = MicroKernel(row, 1, 1, 1, terms, other=other)
     if _no_blocks(product, kernel) is not None:
         return None
-    from tl_dpnp.lowering.tactics.block_tiles import block_tile
 
     a, b = _strides(product)
-    rows, columns, steps = block_tile(
-        row, (product.m.stop, product.n.stop, product.k.stop), a[0] != 1, b[0] == 1)
-    return replace(kernel, lane_blocks=rows, column_blocks=columns, steps=steps)
+    sizes, along_k = (product.m.stop, product.n.stop, product.k.stop), (a[0] != 1, b[0] == 1)
+    rows, columns, steps = block_tile(row, sizes, *along_k)
+    alone = replace(kernel, lane_blocks=rows, column_blocks=columns, steps=steps)
+    shared = None if not terms else _shared_kernel(product, kernel, local_memory, layout, along_k)
+    if shared is None or clocks_of_tiles(alone, sizes, *along_k) < clocks_of_panels(
+            shared, sizes, _extent(product, shared, None), *along_k):
+        return alone
+    return shared
+
+
+def _shared_kernel(
+    product: NestProduct, kernel: MicroKernel, local_memory: int, layout: SubgroupLayout | None,
+    along_k: tuple[bool, bool],
+) -> MicroKernel | None:
+    """Return the micro-kernel whose f32 the sub-groups of a work-group round for one another, None where none fits."""
+    m, n, row = product.m.stop, product.n.stop, kernel.row
+    for rows, columns in DPAS[row.execution_size].packed:
+        shared = replace(kernel, lane_blocks=_blocks(m, row.execution_size, rows, rows),
+                         column_blocks=_blocks(n, row.repeat, columns, columns), shared=True)
+        extents = {_extent(product, shared, None), _extent(product, shared, layout)}
+        if all(packed_bytes(shared, *extent) * DPAS[row.execution_size].panel_steps <= local_memory
+               for extent in extents):
+            steps = min(_steps_of_panel(shared, extent, product.k.stop, local_memory) for extent in extents)
+            shared = replace(shared, steps=steps)
+            many = any(messages_of_panel(shared, extent, *along_k) > _MOST_MESSAGES for extent in extents)
+            return replace(shared, steps=-(-steps // 2)) if many else shared
+    return None
 
 
 def _packed_kernel(
@@ -164,12 +196,16 @@ def _packed_kernel(
 def _steps_of_panel(kernel: MicroKernel, extent: tuple[int, int], k: Bound, local_memory: int) -> int:
     """Return the DPAS along k for which operands are packed at a time: panels are equally long."""
     numbers, step = DPAS[kernel.row.execution_size], packed_bytes(kernel, *extent)
-    room = min(local_memory, max(numbers.panel_steps * step, numbers.panel_bytes * extent[0] * extent[1]))
+    least = numbers.shared_steps if kernel.shared else numbers.panel_steps
+    room = min(local_memory, max(least * step, numbers.panel_bytes * extent[0] * extent[1]))
     most = room // step
+    if most > 2:
+        most -= most % 2  # an iteration multiplies what several DPAS take
     if not isinstance(k, int):
         return most
     needed = -(-max(k, 1) // kernel.row.k)
-    return -(-needed // -(-needed // most))
+    each = -(-needed // -(-needed // most))
+    return min(most, each + each % 2) if needed > most else each
 
 
 def _fits(product: NestProduct, kernel: MicroKernel, extent: tuple[int, int], local_memory: int) -> bool:
@@ -253,9 +289,20 @@ def extent_of_tiles(products: Sequence[tuple[Bound, Bound, MicroKernel]]) -> tup
     rows, columns = 1, 1
     for m, n, kernel in products:
         tile_rows, tile_columns = kernel.tile
-        rows = max(rows, -(-m // tile_rows) if isinstance(m, int) else _UNKNOWN)
-        columns = max(columns, -(-n // tile_columns) if isinstance(n, int) else _UNKNOWN)
+        most_rows, most_columns = _unknown_extent(kernel)
+        rows = max(rows, -(-m // tile_rows) if isinstance(m, int) else most_rows)
+        columns = max(columns, -(-n // tile_columns) if isinstance(n, int) else most_columns)
     return min(rows, MOST_SUBGROUPS[0]), min(columns, MOST_SUBGROUPS[1])
+
+
+def _unknown_extent(kernel: MicroKernel) -> tuple[int, int]:
+    """Return rows and columns of sub-groups where sizes are not known.
+
+    What they share is least for each where its tiles together are about as many rows as columns.
+    """
+    if not kernel.shared:
+        return _UNKNOWN, _UNKNOWN
+    return (2 * _UNKNOWN, _UNKNOWN) if kernel.exchanged else (_UNKNOWN, 2 * _UNKNOWN)
 
 
 def _blocks(size: Bound, block: int, most: int, unknown: int = 2) -> int:

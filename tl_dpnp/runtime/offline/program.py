@@ -199,12 +199,12 @@ def _faults(
     """Say what the compiler made otherwise: it drops calls that it does not know, or leaves them, and says nothing.
 
     `kernels` come with whether they load blocks: that path has the DPAS of an iteration as text, which stays, as those
-    of cooperative matrices `in_registers` do, and the other one calls functions.
+    of cooperative matrices `in_registers` do, and the other one calls functions.  Of a panel, an iteration has a part.
     """
     found = [entry for entry in instructions if entry.name == "dpas"]
     rows = {kernel.row for kernel, _ in kernels}
     kept = {row: in_registers.get(row, 0) + sum(
-        kernel.lane_blocks * kernel.column_blocks * kernel.steps
+        kernel.lane_blocks * kernel.column_blocks * (1 if kernel.shared else kernel.steps)
         for kernel, by_blocks in kernels if by_blocks and kernel.row == row) for row in rows}
     for row in rows:
         fitting = sum(entry.modifier == f"8x{row.repeat}" and has_types(entry, row) for entry in found)

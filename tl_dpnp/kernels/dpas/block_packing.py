@@ -1,0 +1,232 @@
+"""Panels of local memory that messages of blocks fill: loaded, rounded and stored once for all sub-groups.
+
+Where f32 stands for tf32, what DPAS takes has to be rounded: 32 elements by an instruction, which makes more of these
+than DPAS if each sub-group does so for its own tile.  Here each loads a share of what the work-group needs, and stores
+it as fragments.
+
+Source: the descriptors of stores are those of loads (`local_reads`) with the operation that the Intel Graphics Compiler
+1.0.12504 has in its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
+
+from llvmlite import ir
+
+from tl_dpnp.kernels.dpas.accumulators import Accumulators, aliases
+from tl_dpnp.kernels.dpas.block_messages import BlockMessages, Surface, inline_assembly
+from tl_dpnp.kernels.dpas.block_shapes import Block
+from tl_dpnp.kernels.dpas.local_messages import MOST_MOVED, WORD_BYTES, LocalMessages
+from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.kernels.dpas.pieces import WORD_BITS, Piece
+from tl_dpnp.kernels.dpas.tile_blocks import TileLoads, loads_of_a, loads_of_b
+from tl_dpnp.kernels.llvm import I32, I64, constant, index, lanes, vector_of
+from tl_dpnp.records import dataclass
+
+__all__ = ["BlockPacking", "Share", "SharedOperand", "share_of"]
+
+#: Messages of a panel, the last ones, whose registers are kept until all is stored.
+_LAST = 2
+
+
+class Share(NamedTuple):
+    """What a sub-group moves of a panel: `loads` of one block, `lines` blocks of lines by `steps` along k, each time.
+
+    There are `across` of them along the lines of a panel, `each` for a sub-group.
+    """
+
+    loads: TileLoads
+    lines: int
+    steps: int
+    across: int
+    total: int
+    each: int
+
+    @property
+    def block(self) -> Block:
+        """The block of a message."""
+        return self.loads.loads[0].block
+
+
+def share_of(kernel: MicroKernel, is_first: bool, along_k: bool, blocks: int, subgroups: int) -> Share:
+    """Return how so many sub-groups divide a panel of A, or of B, of so many blocks of lines among them.
+
+    Each moves as few registers as can be; where some would be left over they are moved twice.  Of equals, it is the one
+    with the fewest messages.
+    """
+    found = []
+    for lines in (1, 2, 4):
+        for steps in (1, 2, 4, 8):
+            if blocks % lines or kernel.steps % steps:
+                continue
+            loads = loads_of_a(replace(kernel, lane_blocks=lines, steps=steps), along_k) if is_first else (
+                loads_of_b(replace(kernel, column_blocks=lines, steps=steps), along_k))
+            total = blocks // lines * (kernel.steps // steps)
+            if len(loads.loads) == 1:
+                found.append(Share(loads, lines, steps, blocks // lines, total, -(-total // subgroups)))
+    return min(found, key=lambda share: (share.each * share.block.registers, share.each))
+
+
+@dataclass(frozen=True)
+class SharedOperand:
+    """An operand of a work-group: its surface, its first line, and where its panel is."""
+
+    surface: Surface
+    first_line: ir.Value
+    share: Share
+    piece: Piece
+    base: ir.Value
+
+
+class _Message(NamedTuple):
+    """A message of this sub-group: its header, what that of the next panel differs by, and where it stores fragments.
+
+    `words` point to the first one; where messages are not emulated there is a `start` of addresses instead, and the
+    header is changed in place.
+    """
+
+    operand: SharedOperand
+    header: ir.Value
+    distance: int
+    words: ir.Value
+    start: ir.Value | None
+
+
+class _Run(NamedTuple):
+    """Fragments that follow one another in registers and in local memory, in bytes."""
+
+    offset: int
+    size: int
+    place: int
+
+
+@dataclass(frozen=True)
+class BlockPacking:
+    """Packs operands of a sub-group, the one of a `number` (of 64 bits)."""
+
+    kernel: MicroKernel
+    accumulators: Accumulators
+    operands: tuple[SharedOperand, SharedOperand]
+    number: ir.Value
+
+    @property
+    def builder(self) -> ir.IRBuilder:
+        """Where code is appended."""
+        return self.accumulators.builder
+
+    @property
+    def messages(self) -> BlockMessages:
+        """What moves blocks."""
+        return self.accumulators.messages
+
+    @property
+    def local(self) -> LocalMessages:
+        """What stores runs in local memory."""
+        return LocalMessages(self.messages, self.kernel.row.execution_size)
+
+    @cached_property
+    def moved(self) -> list[_Message]:
+        """The messages of this sub-group."""
+        return [self._message(operand, number)
+                for operand in self.operands for number in range(operand.share.each)]
+
+    def _message(self, operand: SharedOperand, number: int) -> _Message:
+        builder, share, kernel = self.builder, operand.share, self.kernel
+        own = builder.trunc(self.number, I32)
+        if share.each > 1:
+            # Those of a sub-group are neighbours along k, or next to one another.
+            own = builder.add(builder.mul(own, constant(I32, share.each)), constant(I32, number))
+        last = constant(I32, share.total - 1)
+        own = builder.select(builder.icmp_unsigned("<", own, last), own, last)
+        along = constant(I32, share.total // share.across)
+        across, step = builder.udiv(own, along), builder.urem(own, along)
+        blocks, steps = (builder.mul(value, constant(I32, count))
+                         for value, count in ((across, share.lines), (step, share.steps)))
+        line = builder.zext(builder.mul(blocks, constant(I32, operand.piece.lines)), I64)
+        line = builder.add(operand.first_line, line)
+        k = builder.zext(builder.mul(steps, constant(I32, kernel.row.k)), I64)
+        loads = share.loads
+        place = (line, k) if loads.lines_are_columns else (k, line)
+        header = self.messages.header(operand.surface, share.block, *place, loads.k_field)
+        words = builder.add(builder.mul(steps, constant(I32, operand.piece.size)),
+                            builder.mul(blocks, constant(I32, operand.piece.fragment)))
+        to = builder.gep(operand.base, [builder.zext(words, I64)])
+        distance = loads.elements * (kernel.steps // share.steps)
+        if self.messages.emulated:
+            return _Message(operand, header, distance, to, None)
+        return _Message(operand, self.messages.movable(header), distance, to, self.local.start(to, _distance(operand)))
+
+    def begin(self) -> list[ir.Value]:
+        """Return the headers for the first panel, where they are carried."""
+        headers = [message.header for message in self.moved]
+        return headers if self.messages.emulated else []
+
+    def pack(self, start: ir.Value, end: ir.Value, carried: Sequence[ir.Value]) -> list[ir.Value]:
+        """Fill a panel, with zeros beyond the end of the matrix, and fetch the next one into the caches."""
+        messages, moved = self.messages, self.moved
+        if messages.emulated:
+            for message, header in zip(moved, carried, strict=True):
+                self._move(message, header)
+            return [self.builder.add(header, messages.step(message.operand.share.loads.k_field, message.distance))
+                    for message, header in zip(moved, carried, strict=True)]
+        stored = [self._move(message, message.header) for message in moved]
+        for message in moved:
+            messages.move(message.header, message.operand.share.loads.k_field, message.distance)
+            messages.prefetch(message.header, message.operand.share.block)
+        for message, value in list(zip(moved, stored, strict=True))[-_LAST:]:
+            # Registers that messages still read are waited for here, not in each iteration of the loop that follows.
+            (name,), lines = aliases(self.builder, {0: message.operand.share.block.size}, "ud", WORD_BITS)
+            lines += [f"mov (M1_NM,1) {name}({run.offset // self.local.register_bytes},0)<1> 0x0:ud"
+                      for run in _runs(message.operand)]
+            inline_assembly(self.builder, ir.VoidType(), lines, "rw", [value])
+        return []
+
+    def _move(self, message: _Message, header: ir.Value) -> ir.Value:
+        """Load a block and store its fragments, rounded; returns what was loaded."""
+        operand, accumulators = message.operand, self.accumulators
+        block = operand.share.block
+        loaded = accumulators.load(header, block)
+        runs = list(_runs(operand))
+        if message.start is None:
+            for run in runs:
+                self._store_words(message.words, run, self.messages.fragment(loaded, block, run.offset, vector_of(
+                    I32, run.size // self.local.register_bytes), accumulators.rounds))
+            return loaded
+        # There are too many for registers of their own.
+        places = [run.place for run in runs]
+        for run, address in zip(runs, self.local.addresses(message.start, _distance(operand), places), strict=True):
+            self.local.store(address, loaded, run.offset, run.size)
+        return loaded
+
+    def _store_words(self, words: ir.Value, run: _Run, value: ir.Value) -> None:
+        """Store what would be in registers by its words, of which each lane has one of a register."""
+        builder, width = self.builder, self.kernel.row.execution_size
+        own = builder.gep(words, [builder.add(self.messages.lane, index(run.place // WORD_BYTES))])
+        for number in range(lanes(value.type)):
+            word = builder.extract_element(value, constant(I32, number)) if lanes(value.type) > 1 else value
+            builder.store(word, builder.gep(own, [index(number * width)]), align=WORD_BYTES)
+
+
+def _distance(operand: SharedOperand) -> int:
+    """Return the bytes from the first run of a message to the second one."""
+    places = [run.place for run in _runs(operand)]
+    return places[1] - places[0] if len(places) > 1 else 0
+
+
+def _runs(operand: SharedOperand) -> Iterator[_Run]:
+    """Return the fragments of a message: those next to one another are stored together, as far as a message does."""
+    share, piece = operand.share, operand.piece
+    (load,), size = share.loads.loads, piece.fragment * WORD_BYTES
+    for step in range(share.steps):
+        line = 0
+        while line < share.lines:
+            offset, count = load.fragments[line, step], 1
+            while (2 * count * size <= MOST_MOVED and line + 2 * count <= share.lines
+                   and all(load.fragments[line + i, step] == offset + i * size for i in range(2 * count))):
+                count *= 2
+            yield _Run(offset, count * size, (step * piece.size + line * piece.fragment) * WORD_BYTES)
+            line += count
