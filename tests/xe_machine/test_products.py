@@ -73,7 +73,8 @@ def _verdict(product: Product, binary: Binary, kernel: Any) -> str:
 @pytest.mark.parametrize("product", [
     BLOCKS, PARTS, OPEN, CHAIN, SPLIT, BYTES, ROUNDED, PACKED, replace(ROUNDED, transposes="nt", ordinary=True),
     Product("dynamic", "tf32", 37, 20, 33, 19, "tt", padding=(1, 4, 0)), SHARED, SHARED_OPEN,
-    replace(SHARED, transposes="nt", ordinary=True), replace(SHARED_OPEN, transposes="tn", k=100), Product("static", "f16", 36, 36, 50, 20, "nt"),
+    replace(SHARED, transposes="nt", ordinary=True), replace(SHARED_OPEN, transposes="tn", k=100),
+    Product("static", "f16", 36, 36, 50, 20, "nt"),
     Product("batch", "i8", 8, 34, 7, 5, "tn", alpha=-1, groups=3),
     Product("group", "u8", 33, 16, 40, 6, "nn", alpha=-1, beta=2, groups=2, padding=(3, 0, 5), offsets=(0, 1, 2)),
 ], ids=lambda product: f"{product.types}-{product.kind}")

@@ -23,6 +23,8 @@ __all__ = ["BlockProduct", "Result", "Shared", "result_surface"]
 
 #: Iterations that operands are fetched into the caches ahead, and how many there have to be for that.
 _AHEAD, _LEAST_ITERATIONS = 3, 8
+#: Iterations from which on the loop does two of them at once.
+_LEAST_IN_TWO = 4
 
 
 @dataclass(frozen=True)
@@ -111,26 +113,63 @@ class BlockProduct:
         headers += [header for header, _, _ in fetched]
         steps += [step for _, step, _ in fetched]
         zeros = [accumulators.zero() for _ in range(kernel.lane_blocks * kernel.column_blocks)]
+        in_place = not self.messages.emulated
+        if in_place:
+            # An iteration begins by their change: there nothing waits for messages that took them before.
+            headers = [self.messages.movable(builder.sub(header, self.messages.step(*step)))
+                       for header, step in zip(headers, steps, strict=True)]
 
         def iteration(_: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            now, totals = carried[: len(headers)], carried[len(headers) :] or zeros
+            if in_place:
+                now, following, totals = headers, [], carried or zeros
+                for header, step in zip(headers, steps, strict=True):
+                    self.messages.move(header, *step)
+            else:
+                now, totals = carried[: len(headers)], carried[len(headers) :]
+                following = [builder.add(header, self.messages.step(*step))
+                             for header, step in zip(now, steps, strict=True)]
             loaded = [accumulators.load(header, load.block)
                       for header, load in zip(now[: len(loads)], loads, strict=True)]
             for header, (_, _, block) in zip(now[len(loads) :], fetched, strict=True):
                 self.messages.prefetch(header, block)
-            following = [builder.add(header, step) for header, step in zip(now, steps, strict=True)]
             count = len(operands[0][0].loads)
             a, b = ({place: _Loaded(value, load.block, offset) for value, load in zip(values, parts, strict=True)
                      for place, offset in load.fragments.items()}
                     for values, parts in ((loaded[:count], loads[:count]), (loaded[count:], loads[count:])))
             return [*following, *accumulators.carried(self.multiplied(totals, a, b))]
 
-        # A matrix that messages take has a k that is not 0.
+        carried = [] if in_place else [*headers, *accumulators.carried(zeros)]
+        return self.looped(iteration, carried)[len(headers) :] or zeros
+
+    def looped(
+        self, iteration: Callable[[ir.Value, list[ir.Value]], list[ir.Value]], carried: list[ir.Value]
+    ) -> list[ir.Value]:
+        """Run an iteration for each part of the sum, two of them in one of the loop where there are several."""
+        builder, depth, zero = self.builder, self.kernel.depth, constant(I32, 0)
         last = builder.trunc(size_value(self.k), I32)
-        results = counted_loop(builder, constant(I32, 0), last, constant(I32, kernel.depth),
-                               [*headers, *accumulators.carried(zeros)], iteration, runs_at_least_once=True,
-                               unrolled=False)
-        return results[len(headers) :] or zeros
+
+        def two(k: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+            return iteration(k, iteration(k, carried))
+
+        def loop(
+            body: Callable[[ir.Value, list[ir.Value]], list[ir.Value]], first: ir.Value, end: ir.Value, step: int,
+            carried: list[ir.Value], runs: bool,
+        ) -> list[ir.Value]:
+            return counted_loop(
+                builder, first, end, constant(I32, step), carried, body, runs_at_least_once=runs, unrolled=False)
+
+        if isinstance(self.k, int) and -(-self.k // depth) < _LEAST_IN_TWO:
+            # A matrix that messages take has a k that is not 0.
+            return loop(iteration, zero, last, depth, carried, True)
+        if isinstance(self.k, int):
+            whole = constant(I32, -(-self.k // depth) // 2 * 2 * depth)
+        else:
+            parts = builder.udiv(builder.add(last, constant(I32, depth - 1)), constant(I32, 2 * depth))
+            whole = builder.mul(parts, constant(I32, 2 * depth))
+        carried = loop(two, zero, whole, 2 * depth, carried, isinstance(self.k, int))
+        if isinstance(self.k, int) and -(-self.k // depth) % 2 == 0:
+            return carried
+        return loop(iteration, whole, last, depth, carried, False)
 
     def multiplied(
         self, totals: Sequence[ir.Value], a: dict[tuple[int, int], _Loaded], b: dict[tuple[int, int], _Loaded]
@@ -148,12 +187,12 @@ class BlockProduct:
 
     def headers(
         self, operands: Sequence[tuple[TileLoads, Surface, ir.Value]]
-    ) -> tuple[list[ir.Value], list[ir.Value]]:
-        """Return the headers of all loads of the first iteration, and what those of the next one differ by."""
+    ) -> tuple[list[ir.Value], list[tuple[int, int]]]:
+        """Return the headers of all loads of the first iteration, and by which field and size the next ones differ."""
         messages, builder = self.messages, self.builder
         headers, steps = [], []
         for operand, surface, first in operands:
-            step = messages.step(operand.k_field, operand.elements)
+            step = operand.k_field, operand.elements
             for load in operand.loads:
                 line, k = builder.add(first, index(load.line)), index(load.k)
                 place = (line, k) if operand.lines_are_columns else (k, line)
@@ -163,7 +202,7 @@ class BlockProduct:
 
     def fetched_ahead(
         self, operands: Sequence[tuple[TileLoads, Surface, ir.Value, int, Shared]]
-    ) -> list[tuple[ir.Value, ir.Value, Block]]:
+    ) -> list[tuple[ir.Value, tuple[int, int], Block]]:
         """Return headers, steps and blocks of what this sub-group fetches into the caches for a later iteration.
 
         Sub-groups that load the same lines share that.  There is nothing to fetch where the sum is short.
@@ -175,7 +214,7 @@ class BlockProduct:
         for operand, surface, first, lines, shared in operands:
             bits, unit = surface.bits, max(8, surface.bits)
             along_columns = not operand.lines_are_columns
-            step = self.messages.step(operand.k_field, depth * bits // unit if along_columns else depth)
+            step = operand.k_field, depth * bits // unit if along_columns else depth
             wide, high = (lines, depth) if operand.lines_are_columns else (depth, lines)
             width = min(wide, RULES.row_bytes * 8 // bits)
             height = min(high, RULES.rows)
