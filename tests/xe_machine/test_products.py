@@ -28,7 +28,8 @@ OPEN = Product("dynamic", "f16", 60, 62, 50, 13, "tn", alpha=2, beta=1, padding=
 #: Whose B is transposed: words of several columns are split.
 SPLIT = Product("static", "bf16", 40, 40, 72, 16, "nt", alpha=2, beta=-1)
 BYTES = Product("dynamic", "i8", 72, 72, 40, 17, "nt", alpha=-1, padding=(0, 8, 0))
-ROUNDED = Product("static", "tf32", 40, 20, 72, 18, beta=1)
+#: Its DPAS all count: k is a multiple of what an iteration takes.
+ROUNDED = Product("static", "tf32", 40, 20, 80, 18, beta=1)
 #: Rounded by one sub-group for others, with tiles that are not a part of C.
 SHARED = Product("static", "tf32", 196, 104, 92, 22, alpha=2, beta=1)
 SHARED_OPEN = Product("dynamic", "tf32", 72, 168, 40, 23, "tt", beta=-1, padding=(2, 4, 8))

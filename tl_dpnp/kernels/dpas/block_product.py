@@ -158,7 +158,8 @@ class BlockProduct:
             return counted_loop(
                 builder, first, end, constant(I32, step), carried, body, runs_at_least_once=runs, unrolled=False)
 
-        if isinstance(self.k, int) and -(-self.k // depth) < _LEAST_IN_TWO:
+        is_short = isinstance(self.k, int) and -(-self.k // depth) < _LEAST_IN_TWO
+        if is_short or self.messages.emulated:
             # A matrix that messages take has a k that is not 0.
             return loop(iteration, zero, last, depth, carried, True)
         if isinstance(self.k, int):

@@ -68,12 +68,14 @@ def clocks_of_panels(
     moved = sum(share.each * share.block.registers for share in shares)
     # A message reads 8 registers; rounding takes one instruction for two, and storing at least one for eight.
     reads = kernel.steps * (kernel.lane_blocks * row.b_elements + kernel.column_blocks * row.repeat // 2) / 8
-    panel = (tile * kernel.steps * row.repeat * numbers.row + messages * numbers.message + moved * 5 / 8
-             + reads * numbers.read + numbers.panel + numbers.iteration)
-    together = (kernel.lane_blocks * extent[0], kernel.column_blocks * extent[1], kernel.steps)
-    m, n, k = _counts(kernel, sizes, together, numbers)
+    packed = messages * numbers.message + moved * 5 / 8 + numbers.panel
+    multiplied = tile * kernel.steps * row.repeat * numbers.row + reads * numbers.read + numbers.iteration
     start = messages * numbers.header + tile * numbers.block + numbers.tile
-    return m * n * subgroups * (k * panel + start)
+    blocks = kernel.lane_blocks, kernel.column_blocks, kernel.steps
+    # Sub-groups whose tile is no part of the result pack, too.
+    rows, columns, k = _counts(kernel, sizes, blocks, numbers)
+    m, n, _ = _counts(kernel, sizes, (blocks[0] * extent[0], blocks[1] * extent[1], 1), numbers)
+    return m * n * subgroups * (k * packed + start) + rows * columns * k * multiplied
 
 
 def messages_of_panel(kernel: MicroKernel, extent: tuple[int, int], a_along_k: bool, b_along_k: bool) -> int:
