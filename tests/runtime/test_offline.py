@@ -372,7 +372,8 @@ def test_a_signature_and_a_device_are_an_error():
 def test_a_dpas_of_other_types_is_found(transposes, monkeypatch):
     monkeypatch.setattr("tl_dpnp.kernels.dpas.functions._opencl_name",
                         lambda row: "_Z38intel_sub_group_f16_f16_matrix_mad_k16Dv8_sDv8_iDv8_f")
-    with pytest.raises(LoweringError, match=r"it has no dpas of dpas_f32_bf16.*it has a dpas of other types"):
+    faults = r"it has 64 dpas of dpas_f32_bf16\S+ instead of 66; it has a dpas of other types"
+    with pytest.raises(LoweringError, match=faults):
         tl_dpnp.compile(gemm("bf16", "f32", transposes=transposes), cache=False).compile_offline("pvc")
 
 
@@ -385,15 +386,36 @@ def test_device_binaries_are_cached(monkeypatch):
 
 
 @needs_tools
-@pytest.mark.parametrize("transposes", ["nn", "nt"])
-def test_a_dropped_dpas_is_found(transposes, monkeypatch):
+@pytest.mark.parametrize(("transposes", "k"), [("nn", 128), ("nt", 128), ("nn", 160), ("tn", 224)])
+def test_a_dropped_dpas_is_found(transposes, k, monkeypatch):
     """The compiler takes a call of an unknown function of its own away, without an error.
 
-    Of the two paths of a product that loads blocks, one alone calls such functions.
+    Of the two paths of a product that loads blocks, one alone calls such functions.  The other one does two iterations
+    in one of its loop, and a last one behind it where k has an odd number of them.
     """
     monkeypatch.setattr("tl_dpnp.kernels.dpas.functions._opencl_name", lambda row: "__builtin_IB_sub_group16_fdpas_x")
-    kernel = tl_dpnp.compile(gemm("bf16", "f32", transposes=transposes), cache=False)
-    with pytest.raises(LoweringError, match=r"made something else of the kernel: it has no dpas of dpas_f32_bf16"):
+    kernel = tl_dpnp.compile(gemm("bf16", "f32", k=k, transposes=transposes), cache=False)
+    with pytest.raises(LoweringError, match=r"made something else of the kernel: it has \d+ dpas of dpas_f32_bf16"):
+        kernel.compile_offline("pvc")
+
+
+@needs_tools
+@pytest.mark.parametrize("gap", [0, 1])
+@pytest.mark.parametrize("which", [min, max])
+def test_a_single_dpas_that_is_missing_is_found(which, gap, monkeypatch):
+    """By messages of blocks, by a function, and by way of local memory."""
+    def without_one(text):
+        lines = text.splitlines(keepends=True)
+        place = which(number for number, line in enumerate(lines) if "dpas." in line)
+        return "".join(lines[:place] + lines[place + 1 :])
+
+    kernel = tl_dpnp.compile(gemm("bf16", "f32", k=160, gap=gap))
+    whole = kernel.compile_offline("pvc")
+    assert kernel.compile_offline("pvc") == whole  # now of the cache
+    original = tools.disassemble
+    monkeypatch.setattr("tl_dpnp.runtime.offline.program.disassemble", lambda *arguments: {
+        name: without_one(text) for name, text in original(*arguments).items()})
+    with pytest.raises(LoweringError, match=r"it has \d+ dpas of dpas_f32_bf16\S+ instead of \d+$"):
         kernel.compile_offline("pvc")
 
 

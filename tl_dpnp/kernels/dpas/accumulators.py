@@ -16,7 +16,7 @@ from llvmlite import ir
 from tl_dpnp.kernels.dpas.block_messages import BlockMessages, inline_assembly
 from tl_dpnp.kernels.dpas.block_shapes import RULES, Block
 from tl_dpnp.kernels.dpas.emulation import emulate
-from tl_dpnp.kernels.dpas.functions import operand_types
+from tl_dpnp.kernels.dpas.functions import assembly_of, operand_types
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.llvm import I32, constant
 from tl_dpnp.records import dataclass
@@ -150,8 +150,7 @@ class _InPlace(Accumulators):
         names, lines = aliases(self.builder, {1: a.size, 2: b.size}, "d", 32)
         row = self.row
         number, byte = divmod(b.offset, 4 * row.execution_size)
-        dpas = f"dpas.{row.source1.text}.{row.source2.text}.8.{row.repeat} (M1,{row.execution_size})"
-        lines.append(f"{dpas} $0.0 {added} {names[0]}.{a.offset} {names[1]}({number},{byte // 4})")
+        lines.append(f"{assembly_of(row)} $0.0 {added} {names[0]}.{a.offset} {names[1]}({number},{byte // 4})")
         return lines, constraints, [*totals, a.loaded, b.loaded]
 
     def carried(self, totals: Sequence[ir.Value]) -> list[ir.Value]:

@@ -17,7 +17,7 @@ from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.llvm import I32, vector_of
 from tl_dpnp.records import dataclass
 
-__all__ = ["DpasFunction", "function_of", "operand_types"]
+__all__ = ["DpasFunction", "assembly_of", "function_of", "operand_types"]
 
 _OPENCL_REPEATS = (1, 2, 4, 8)
 _ELEMENTS = {"f32": ir.FloatType(), "i32": I32, "bf16": ir.IntType(16), "f16": ir.HalfType()}
@@ -53,6 +53,11 @@ def function_of(row: DpasRow) -> DpasFunction:
     if row.repeat in _OPENCL_REPEATS and row.destination == row.source0 and row.a_elements == row.repeat:
         return DpasFunction(_opencl_name(row), False)
     return DpasFunction(_inner_name(row), True)
+
+
+def assembly_of(row: DpasRow) -> str:
+    """Return how inline assembly says the instruction of a row, in front of its operands."""
+    return f"dpas.{row.source1.text}.{row.source2.text}.8.{row.repeat} (M1,{row.execution_size})"
 
 
 def _opencl_name(row: DpasRow) -> str:

@@ -29,7 +29,7 @@ from tl_dpnp.lowering.tactics.rounding import hint, rounding
 from tl_dpnp.lowering.tactics.tactic import EngineTactic, Place
 from tl_dpnp.target.catalog import DPAS
 
-__all__ = ["MOST_SUBGROUPS", "Dpas", "default_micro_kernel", "extent_of_tiles", "loads_blocks"]
+__all__ = ["MOST_SUBGROUPS", "Dpas", "default_micro_kernel", "extent_of_tiles"]
 
 #: Sub-groups that a default work-group has at most along rows and along columns, and where sizes are not known.
 MOST_SUBGROUPS, _UNKNOWN = (4, 4), 2
@@ -241,12 +241,6 @@ def _strides(product: NestProduct) -> tuple[tuple[object, ...], tuple[object, ..
     """Return the strides of A along m and k, and of B along k and n."""
     m, n, k = product.m.variable, product.n.variable, product.k.variable
     return strides_along(product.a, m, k), strides_along(product.b, k, n)
-
-
-def loads_blocks(nest: Nest, used: MicroKernel) -> bool:
-    """Whether a nest has two paths: messages load blocks, or where these cannot be loaded, something else does."""
-    product = whole_product(nest)
-    return product is not None and _no_blocks(product.seen_by(used), used) is None
 
 
 def _remark(nest: Nest, engine: MatrixEngine, used: MicroKernel | None) -> str | None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from tl_dpnp.errors import LoweringError, TLTypeError, UnsupportedError
+from tl_dpnp.kernels.dpas.functions import assembly_of, function_of, operand_types
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.lowering.dpas_fragments import products_in
 from tl_dpnp.lowering.instructions import whole_instruction
 from tl_dpnp.lowering.nest import loops_of
 from tl_dpnp.lowering.pipeline import LoweredKernel
-from tl_dpnp.lowering.tactics.dpas import loads_blocks
 from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.offline.assembly import Instruction, has_types, inner_loop, mix, parse, straight_run
 from tl_dpnp.runtime.offline.binary import KernelFacts, read_binary
@@ -98,6 +100,13 @@ class Resources:
                 "left out: waiting for memory, the larger caches, barriers, and what other threads issue meanwhile")
 
 
+class _Written(NamedTuple):
+    """How often a form of DPAS is in what the device's compiler is given: as inline assembly, and as calls."""
+
+    as_text: int
+    calls: int
+
+
 @dataclass(frozen=True)
 class DeviceProgram:
     """A kernel for one device: the binary that the device's driver loads, its assembly and its resources.
@@ -154,8 +163,6 @@ def compile_offline(
     if registers not in (None, *_REGISTERS):
         raise TLTypeError(f"registers= takes {' or '.join(map(str, _REGISTERS))}, not {registers!r}")
     target = target_named(device)
-    kernels = [(kernel, loads_blocks(schedule.nest, kernel)) for schedule in lowered.schedules
-               if (kernel := whole_instruction(schedule.nest, MicroKernel))]
     lanes = lowered.plan.subgroup_size
     if lowered.plan.frame.is_alone or lanes not in target.description.subgroup_sizes:
         raise UnsupportedError(
@@ -164,52 +171,64 @@ def compile_offline(
         )
     require_offline(device)
     size = registers or lowered.plan.registers or _REGISTERS[0]
-    binary = _compiled(lowered, target, size, cache, key)
+    binary, written = _compiled(lowered, target, size, cache, key)
     parts = read_binary(binary)
     if parts.undefined:
         raise LoweringError(f"compiling for {device}: nothing defines {', '.join(parts.undefined)}")
     entry = lowered.plan.entry
     text = disassemble({entry: parts.code[entry]}, target.platform)[entry]
     instructions = parse(text)
-    in_registers = products_in(lowered.passes.canonical)
-    faults = list(_faults(instructions, parts.facts[entry], kernels, in_registers, lanes))
+    faults = list(_faults(instructions, parts.facts[entry], written, lanes))
     if faults:
         raise LoweringError(f"compiling for {device} made something else of the kernel: {'; '.join(faults)}")
-    resources = _resources(instructions, parts.facts[entry], target, not in_registers and _is_straight(lowered))
+    is_straight = not products_in(lowered.passes.canonical) and _is_straight(lowered)
+    resources = _resources(instructions, parts.facts[entry], target, is_straight)
     return DeviceProgram(target, binary, text, resources, lowered.schedule, lowered.remarks)
 
 
 def _compiled(
     lowered: LoweredKernel, target: OfflineTarget, registers: int, cache: DiskCache | None, key: str
-) -> bytes:
+) -> tuple[bytes, dict[DpasRow, _Written]]:
+    """Return the binary of a kernel, and which DPAS the compiler was given: of each form that micro-kernels have."""
+    rows = {kernel.row.name: kernel.row for schedule in lowered.schedules
+            if (kernel := whole_instruction(schedule.nest, MicroKernel))}
     own = key_of({"kernel": key, "target": target.name, "registers": registers, "compiler": version("ocloc")})
     found = None if cache is None else cache.load(own)
     if found is not None:
-        return found.content
-    binary = compile_binary(build(lowered).binary, target.name, registers=registers)
+        return found.content, {rows[name]: _Written(*counts) for name, counts in found.facts["dpas"].items()}
+    code = build(lowered)
+    binary = compile_binary(code.binary, target.name, registers=registers)
+    written = {row: _written(code.llvm, row) for row in rows.values()}
     if cache is not None:
-        cache.store(own, Entry({"device": target.name}, binary))
-    return binary
+        facts = {"device": target.name, "dpas": {row.name: list(counts) for row, counts in written.items()}}
+        cache.store(own, Entry(facts, binary))
+    return binary, written
+
+
+def _written(llvm: str, row: DpasRow) -> _Written:
+    """Return how often a form of DPAS is in the LLVM IR of a kernel."""
+    # Inline assembly changes a sum, its first argument, or returns one: forms with other sums have the same text.
+    total, text = str(operand_types(row)[3]), f"{assembly_of(row)} "
+    as_text = sum(text in line and (f'"({total} ' in line or f" {total} asm " in line) for line in llvm.splitlines())
+    name = None if row.unreachable else function_of(row).name
+    calls = 0 if name is None else len(re.findall(rf"\bcall\b[^\n]* @{re.escape(name)}\(", llvm))
+    return _Written(as_text, calls)
 
 
 def _faults(
-    instructions: Sequence[Instruction], facts: KernelFacts, kernels: Sequence[tuple[MicroKernel, bool]],
-    in_registers: Mapping[DpasRow, int], lanes: int,
+    instructions: Sequence[Instruction], facts: KernelFacts, rows: Mapping[DpasRow, _Written], lanes: int
 ) -> Iterator[str]:
     """Say what the compiler made otherwise: it drops calls that it does not know, or leaves them, and says nothing.
 
-    `kernels` come with whether they load blocks: that path has the DPAS of an iteration as text, which stays, as those
-    of cooperative matrices `in_registers` do, and the other one calls functions.  Of a panel, an iteration has a part.
+    Where messages load blocks, DPAS are text, which stays; where these cannot be loaded, functions are called.  Each is
+    one instruction (Graphics Compiler 1.0.12504): nothing is left of LLVM IR, which is optimised, that is not needed.
     """
     found = [entry for entry in instructions if entry.name == "dpas"]
-    rows = {kernel.row for kernel, _ in kernels}
-    kept = {row: in_registers.get(row, 0) + sum(
-        kernel.lane_blocks * kernel.column_blocks * (1 if kernel.shared else kernel.steps)
-        for kernel, by_blocks in kernels if by_blocks and kernel.row == row) for row in rows}
-    for row in rows:
+    for row, written in rows.items():
         fitting = sum(entry.modifier == f"8x{row.repeat}" and has_types(entry, row) for entry in found)
-        if fitting <= kept[row]:
-            yield f"it has no dpas of {row}" + (" where messages cannot load blocks" if fitting else "")
+        meant = max(1, sum(written))
+        if fitting < meant:
+            yield f"it has {fitting or 'no'} dpas of {row} instead of {meant}"
     if rows and not all(any(has_types(entry, row) for row in rows) for entry in found):
         yield "it has a dpas of other types"
     if any(entry.name.startswith("call") for entry in instructions):
