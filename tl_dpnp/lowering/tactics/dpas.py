@@ -19,12 +19,6 @@ from tl_dpnp.lowering.nest_products import (
     strides_along,
     whole_product,
 )
-from tl_dpnp.lowering.tactics.block_tiles import (
-    block_tile,
-    clocks_of_panels,
-    clocks_of_tiles,
-    messages_of_panel,
-)
 from tl_dpnp.lowering.tactics.rounding import hint, rounding
 from tl_dpnp.lowering.tactics.tactic import EngineTactic, Place
 from tl_dpnp.target.catalog import DPAS
@@ -144,6 +138,7 @@ def _block_kernel(
     kernel = MicroKernel(row, 1, 1, 1, terms, other=other)
     if _no_blocks(product, kernel) is not None:
         return None
+    from tl_dpnp.lowering.tactics.block_tiles import block_tile, clocks_of_panels, clocks_of_tiles
 
     a, b = _strides(product)
     sizes, along_k = (product.m.stop, product.n.stop, product.k.stop), (a[0] != 1, b[0] == 1)
@@ -161,6 +156,8 @@ def _shared_kernel(
     along_k: tuple[bool, bool],
 ) -> MicroKernel | None:
     """Return the micro-kernel whose f32 the sub-groups of a work-group round for one another, None where none fits."""
+    from tl_dpnp.lowering.tactics.block_tiles import messages_of_panel
+
     m, n, row = product.m.stop, product.n.stop, kernel.row
     for rows, columns in DPAS[row.execution_size].packed:
         shared = replace(kernel, lane_blocks=_blocks(m, row.execution_size, rows, rows),
@@ -199,8 +196,8 @@ def _steps_of_panel(kernel: MicroKernel, extent: tuple[int, int], k: Bound, loca
     least = numbers.shared_steps if kernel.shared else numbers.panel_steps
     room = min(local_memory, max(least * step, numbers.panel_bytes * extent[0] * extent[1]))
     most = room // step
-    if most > 2:
-        most -= most % 2  # an iteration multiplies what several DPAS take
+    if most > 3:
+        most -= most % 2  # an iteration multiplies what several DPAS take, and a panel has several iterations
     if not isinstance(k, int):
         return most
     needed = -(-max(k, 1) // kernel.row.k)
