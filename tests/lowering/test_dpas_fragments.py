@@ -73,6 +73,28 @@ def test_products_on_dpas_keep_their_matrices_in_registers(options, row):
     assert remark == KEPT.format(row)
 
 
+@pytest.mark.parametrize(("options", "moved"), [
+    ({}, 2),
+    # Messages that transpose load 16 rows of 8 words each.
+    ({"letters": "tn", "at": "%k, %i"}, 5), ({"letters": "nt"}, 3),
+    # What does not move, or in both modes at once, has no header that is changed.
+    ({"at": "%i, %n"}, 1), ({"at": "%k, %k"}, 1),
+    # 227 registers are taken, and A would need 15 more.
+    ({"letters": "tn", "at": "%k, %i", "a": "bf16x64x64", "b": "bf16x64x16", "c": "f32x64x16"}, 2),
+    ({"letters": "tn", "at": "%k, %i", "a": "bf16x64x64", "b": "bf16x64x8", "c": "f32x64x8"}, 18),
+    # A branch does not run in each iteration.
+    ({"inside": f"""%e = if %test -> ({C}) {{
+        %E = cooperative_matrix_load %y[%k, %i] : coopmatrix<bf16x32x16,matrix_b>
+        %F = cooperative_matrix_mul_add %A, %E, %d : {C} yield (%F) }} else {{ yield (%d) }}""", "carried": "%e"}, 2),
+    # Indices that the loop computes.
+    ({"inside": "%q = add %k, %w : index %E = cooperative_matrix_load %y[%q, %i] : coopmatrix<bf16x32x16,matrix_b>"
+                f"%e = cooperative_matrix_mul_add %A, %E, %d : {C}", "carried": "%e"}, 2),
+])
+def test_headers_of_factors_that_a_loop_moves_are_changed_in_place(options, moved):
+    source = product(**options).replace("parallel {", "%test = cmp.lt %g, %p : index parallel {")
+    assert lowered(source).llvm.count("add (M1_NM,1)") == moved
+
+
 @pytest.mark.parametrize(("options", "reason"), [
     ({"c": "f32x32x12", "b": "bf16x32x12"}, "%Z is 32 x 12, no whole blocks of 16 x 8"),
     ({"a": "bf16x32x8", "b": "bf16x8x16"},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from llvmlite import ir
 
 from tl_dpnp.kernels.dpas.accumulators import EmulatedFragment, Fragment, Part, taken_apart
@@ -12,22 +14,28 @@ from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.dpas.tile_blocks import TileLoads
 from tl_dpnp.kernels.llvm import index
 
-__all__ = ["Fragments", "load_block", "load_factor", "unbroadcast"]
+__all__ = ["Fragments", "factor_headers", "load_block", "load_factor", "unbroadcast"]
 
 #: Fragments by their blocks of lines and steps along the sum.
 Fragments = dict[tuple[int, int], Part]
 
 
+def factor_headers(
+    messages: BlockMessages, loads: TileLoads, surface: Surface, place: tuple[ir.Value, ir.Value]
+) -> list[ir.Value]:
+    """Return the headers of messages for a factor whose first element is at a column and a row of lines of a matrix."""
+    places = [(load.line, load.k) if loads.lines_are_columns else (load.k, load.line) for load in loads.loads]
+    return [_header(messages, surface, load.block, place, moved, loads.k_field)
+            for load, moved in zip(loads.loads, places, strict=True)]
+
+
 def load_factor(
-    messages: BlockMessages, row: DpasRow, loads: TileLoads, is_first: bool, surface: Surface,
-    place: tuple[ir.Value, ir.Value],
+    messages: BlockMessages, row: DpasRow, loads: TileLoads, is_first: bool, headers: Sequence[ir.Value]
 ) -> Fragments:
-    """Load a first factor, or a second one, whose first element is at a column and a row of lines of a matrix."""
+    """Load a first factor, or a second one, by messages with these headers."""
     found: Fragments = {}
     type_ = operand_types(row)[1 if is_first else 0]
-    for load in loads.loads:
-        moved = (load.line, load.k) if loads.lines_are_columns else (load.k, load.line)
-        header = _header(messages, surface, load.block, place, moved, loads.k_field)
+    for load, header in zip(loads.loads, headers, strict=True):
         loaded = None if messages.emulated else messages.load(header, load.block, load.block.type)
         if loaded is not None and load.block.is_taken_apart:
             loaded = taken_apart(messages.builder, loaded, load.block)

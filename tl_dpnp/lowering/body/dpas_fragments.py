@@ -14,7 +14,7 @@ from tl_dpnp.kernels import intrinsics
 from tl_dpnp.kernels.dpas.accumulators import Part
 from tl_dpnp.kernels.dpas.block_messages import Surface
 from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW
-from tl_dpnp.kernels.dpas.factor_loads import Fragments, load_block, load_factor, unbroadcast
+from tl_dpnp.kernels.dpas.factor_loads import Fragments, factor_headers, load_block, load_factor, unbroadcast
 from tl_dpnp.kernels.dpas.gemm import uniform
 from tl_dpnp.kernels.dpas.matrix_blocks import (
     block_columns,
@@ -31,7 +31,7 @@ from tl_dpnp.kernels.dpas.matrix_blocks import (
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.dpas.operands import may_be_surface
 from tl_dpnp.kernels.dpas.sums import COLUMNS, LANES, SumRegisters, messages_of, registers_for
-from tl_dpnp.kernels.dpas.tile_blocks import loads_of_a, loads_of_b
+from tl_dpnp.kernels.dpas.tile_blocks import TileLoads, loads_of_a, loads_of_b
 from tl_dpnp.kernels.llvm import (
     GLOBAL,
     I32,
@@ -62,6 +62,7 @@ from tl_dpnp.lowering.dpas_fragments import (
 )
 from tl_dpnp.lowering.fragment_choice import OUTSIDE, BlocksFit, regions_of
 from tl_dpnp.lowering.matrix_spreads import Spreads, held_type, spreads_in
+from tl_dpnp.lowering.moving_loads import MovingLoad, moving_loads
 from tl_dpnp.lowering.rewrite import root_of
 from tl_dpnp.lowering.scalar_code import scalar_intrinsic
 from tl_dpnp.records import dataclass
@@ -103,6 +104,8 @@ class DpasFragments(MatrixWriter[Place]):
     sums: SumRegisters = field(init=False)
     factors: dict[tuple[ir.Function, str], Fragments] = field(default_factory=dict)
     blocks: dict[tuple[ir.Function, str, tuple[int, int]], ir.Value] = field(default_factory=dict)
+    #: The headers of factors that move, which loops change in place.
+    headers: dict[tuple[ir.Function, str], list[ir.Value]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sums = registers_for(self.emulated)
@@ -407,12 +410,7 @@ class DpasFragments(MatrixWriter[Place]):
         return isinstance(operand, ops.Value) and operand.name in self.limited
 
     def _access(self, operation: ops.CooperativeMatrixLoad | ops.CooperativeMatrixStore) -> None:
-        memref, along = self.writer.memrefs[operation.memref.name], lines_along(operation)
-        assert along is not None
-        # What is not checked is inside, and what loops count up to a limit is small.
-        may_be_large = [operation.checked_modes[mode] and not self.is_limited(operation.indices[mode])
-                        for mode in (along, 1 - along)]
-        indices = [self.writer.index(operation.indices[mode]) for mode in (along, 1 - along)]
+        arguments, access_of = self._place(operation, operation.indices)
         is_load = isinstance(operation, ops.CooperativeMatrixLoad)
         root = root_of(operation.memref, self.writer.roots)
         waits = root in self.writer.written and (is_load or root in self.writer.read)
@@ -421,9 +419,7 @@ class DpasFragments(MatrixWriter[Place]):
             if waits:  # lanes do not see what others stored before that
                 builtin(b, "_Z17sub_group_barrierj", ir.VoidType(), [constant(I32, _GLOBAL_MEMORY)],
                         ("nounwind", "convergent"))
-            *described, column, row = given
-            place = _small(b, column, may_be_large[0]), _small(b, row, may_be_large[1])
-            access = _Access(_surface(b, memref, described), place)
+            access = access_of(b, given)
             if isinstance(operation, ops.CooperativeMatrixStore):
                 (self._store if do_rows_follow(operation) else self._scatter)(b, operation, access)
             elif operation.result.name in self.used:
@@ -431,21 +427,80 @@ class DpasFragments(MatrixWriter[Place]):
             else:
                 self._load(b, operation, access)
 
-        arguments = [*_described(memref, along), *indices]
         self.evaluate("load" if is_load else "store", emit, operation, (INDEX,) * len(arguments), arguments)
 
-    def _load_factor(self, b: ir.IRBuilder, operation: ops.CooperativeMatrixLoad, access: _Access) -> None:
-        use, type = self.used[operation.result.name], operation.type
+    def _place(
+        self, operation: ops.CooperativeMatrixLoad | ops.CooperativeMatrixStore, indices: Sequence[ops.Operand]
+    ) -> tuple[list[Expression], Callable[[ir.IRBuilder, Sequence[ir.Value]], _Access]]:
+        """Return the arguments that say where an access with some indices is, and what makes one of them."""
+        memref, along = self.writer.memrefs[operation.memref.name], lines_along(operation)
+        assert along is not None
+        # What is not checked is inside, and what loops count up to a limit is small.
+        may_be_large = [operation.checked_modes[mode] and not self.is_limited(operation.indices[mode])
+                        for mode in (along, 1 - along)]
+
+        def access_of(b: ir.IRBuilder, given: Sequence[ir.Value]) -> _Access:
+            *described, column, row = given
+            place = _small(b, column, may_be_large[0]), _small(b, row, may_be_large[1])
+            return _Access(_surface(b, memref, described), place)
+
+        places = [self.writer.index(indices[mode]) for mode in (along, 1 - along)]
+        return [*_described(memref, along), *places], access_of
+
+    def _loads_of(self, operation: ops.CooperativeMatrixLoad) -> TileLoads | None:
+        """Return the messages of a factor, None for other matrices."""
+        use, type = self.used.get(operation.result.name), operation.type
+        if use is None:
+            return None
         # Lines of the first factor are rows, of the second one columns.
         rows_follow = do_rows_follow(operation)
         if use.is_first:
             kernel = MicroKernel(use.row, type.rows // LANES, 1, type.columns // use.row.k)
-            loads = loads_of_a(kernel, along_k=not rows_follow)
+            return loads_of_a(kernel, along_k=not rows_follow)
+        kernel = MicroKernel(use.row, 1, type.columns // COLUMNS, type.rows // use.row.k)
+        return loads_of_b(kernel, rows_follow, "ordered")
+
+    def _load_factor(self, b: ir.IRBuilder, operation: ops.CooperativeMatrixLoad, access: _Access) -> None:
+        """Load a factor; one that moves, from where it is now."""
+        messages, loads, name = messages_of(b, self.emulated), self._loads_of(operation), operation.result.name
+        assert loads is not None
+        headers = self.headers.get((b.function, name))
+        if headers is None:
+            headers = factor_headers(messages, loads, access.surface, access.place)
         else:
-            kernel = MicroKernel(use.row, 1, type.columns // COLUMNS, type.rows // use.row.k)
-            loads = loads_of_b(kernel, rows_follow, "ordered")
-        self.factors[b.function, operation.result.name] = load_factor(
-            messages_of(b, self.emulated), use.row, loads, use.is_first, access.surface, access.place)
+            moving = self.moved[name]
+            for header, load in zip(headers, loads.loads, strict=True):
+                messages.move(header, moving.field, moving.distance(load.block))
+        use = self.used[name]
+        self.factors[b.function, name] = load_factor(messages, use.row, loads, use.is_first, headers)
+
+    @cached_property
+    def moving(self) -> dict[str, list[MovingLoad]]:
+        """The factors that move, by the variables of loops; none where messages are emulated."""
+        return {} if self.emulated else moving_loads(self.writer.function, self.spreads, self._loads_of)
+
+    @cached_property
+    def moved(self) -> dict[str, MovingLoad]:
+        """The same by their own names."""
+        return {load.operation.result.name: load for loads in self.moving.values() for load in loads}
+
+    def before_loop(self, loop: ops.For) -> None:
+        for load in self.moving.get(loop.variable.name, ()):
+            indices = [loop.start if index == loop.variable else index for index in load.operation.indices]
+            arguments, access_of = self._place(load.operation, indices)
+            self.evaluate("headers", partial(self._begin_moving, load, access_of), load.operation,
+                          (INDEX,) * len(arguments), arguments)
+
+    def _begin_moving(
+        self, load: MovingLoad, access_of: Callable[[ir.IRBuilder, Sequence[ir.Value]], _Access], b: ir.IRBuilder,
+        given: Sequence[ir.Value],
+    ) -> None:
+        """Make the headers of a factor, which each iteration begins by moving on."""
+        messages, access = messages_of(b, self.emulated), access_of(b, given)
+        headers = factor_headers(messages, load.loads, access.surface, access.place)
+        self.headers[b.function, load.operation.result.name] = [
+            messages.movable(b.sub(header, messages.step(load.field, load.distance(each.block))))
+            for header, each in zip(headers, load.loads.loads, strict=True)]
 
     def _load(self, b: ir.IRBuilder, operation: ops.CooperativeMatrixLoad, access: _Access) -> None:
         type, messages = operation.type, messages_of(b, self.emulated)

@@ -46,6 +46,9 @@ class MatrixWriter(ABC, Generic[Holder]):
     def take(self, value: ops.Value, holder: Holder, is_fixed: bool) -> None:
         """Define a matrix as what is held; where that may change while it is used, as a copy."""
 
+    def before_loop(self, loop: ops.For) -> None:
+        """Write what a loop needs in front of it, where it is entered."""
+
     @abstractmethod
     def cooperate(self, operation: ops.Operation) -> None:
         """Write an instruction on matrices."""

@@ -320,6 +320,8 @@ class BodyWriter(RegionWriter):
         variables = [self.holder(value) for value in operation.carried]
         for variable, first in zip(variables, operation.initial, strict=True):
             self.pass_on(variable, first)
+        if any(isinstance(inner, ops.CooperativeMatrixLoad) for inner in operation.body):
+            self.matrices.before_loop(operation)
 
         def body() -> None:
             for value, variable in zip(operation.carried, variables, strict=True):
