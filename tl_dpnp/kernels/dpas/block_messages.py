@@ -101,32 +101,33 @@ class BlockMessages:
     # --- headers -----------------------------------------------------------------------------------------------------
 
     def header(
-        self, surface: Surface, block: Block, column: ir.Value, row: ir.Value, moving: int = ROW
+        self, surface: Surface, block: Block, column: ir.Value, row: ir.Value, moving: int = ROW, before: int = 0
     ) -> ir.Value:
         """Return the header for the block that starts at a place, in elements of the matrix.
 
-        The field that a loop changes is set last, so that all else is done in front of the loop.
+        The field that a loop changes is set last, so that all else is done in front of the loop.  It is that of a block
+        so many of the message's elements `before`.
         """
         builder = self.builder
         address = builder.ptrtoint(surface.pointer, I64)
-        before = builder.and_(address, index(RULES.address - 1))
-        base = builder.sub(address, before)
-        before = builder.trunc(before, I32)
+        cut = builder.and_(address, index(RULES.address - 1))
+        base = builder.sub(address, cut)
+        cut = builder.trunc(cut, I32)
         word = constant(I32, block.word_bits // 8)
         if surface.bits == block.word_bits:
             first = builder.trunc(column, I32)
         else:
             first = builder.udiv(builder.trunc(_in_bytes(builder, column, surface.bits), I32), word)
-        first = builder.add(first, builder.udiv(before, word))  # which is a multiple of words
+        first = builder.add(first, builder.udiv(cut, word))  # which is a multiple of words
 
         def less(size: Size, bits: int = 8) -> ir.Value:
             return builder.sub(builder.trunc(_in_bytes(builder, size, bits), I32), constant(I32, 1))
 
         places = {COLUMN: first, ROW: builder.trunc(row, I32)}
-        last = places.pop(moving)
+        last = builder.sub(places.pop(moving), constant(I32, before)) if before else places.pop(moving)
         return self.spread({
             0: builder.trunc(base, I32), 1: builder.trunc(builder.lshr(base, index(32)), I32),
-            2: builder.add(before, less(surface.width, surface.bits)), 3: less(surface.height),
+            2: builder.add(cut, less(surface.width, surface.bits)), 3: less(surface.height),
             4: less(surface.pitch, surface.bits), 7: constant(I32, block.field),
             **places, moving: last,
         })

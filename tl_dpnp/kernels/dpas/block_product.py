@@ -107,17 +107,15 @@ class BlockProduct:
         kernel, builder, accumulators = self.kernel, self.builder, self.accumulators
         operands = [(loads_of_a(kernel, self.a_along_k), self.a, first_row), (self.of_b, self.b, first_column)]
         loads = [load for operand, *_ in operands for load in operand.loads]
-        headers, steps = self.headers(operands)
+        in_place = not self.messages.emulated
+        headers, steps = self.headers(operands, in_place)
         fetched = self.fetched_ahead([
             (*operands[0], kernel.tile_rows, sharing_a), (*operands[1], kernel.tile_columns, sharing_b)])
         headers += [header for header, _, _ in fetched]
         steps += [step for _, step, _ in fetched]
         zeros = [accumulators.zero() for _ in range(kernel.lane_blocks * kernel.column_blocks)]
-        in_place = not self.messages.emulated
         if in_place:
-            # An iteration begins by their change: there nothing waits for messages that took them before.
-            headers = [self.messages.movable(builder.sub(header, self.messages.step(*step)))
-                       for header, step in zip(headers, steps, strict=True)]
+            headers = [*map(self.messages.movable, headers)]
 
         def iteration(_: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             if in_place:
@@ -147,30 +145,26 @@ class BlockProduct:
         """Run an iteration for each part of the sum, two of them in one of the loop where there are several."""
         builder, depth, zero = self.builder, self.kernel.depth, constant(I32, 0)
         last = builder.trunc(size_value(self.k), I32)
+        parts = -(-self.k // depth) if isinstance(self.k, int) else None
+        if self.messages.emulated or (parts is not None and parts < _LEAST_IN_TWO):
+            # A matrix that messages take has a k that is not 0.
+            return counted_loop(builder, zero, last, constant(I32, depth), carried, iteration,
+                                runs_at_least_once=True, unrolled=False)
 
         def two(k: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             return iteration(k, iteration(k, carried))
 
-        def loop(
-            body: Callable[[ir.Value, list[ir.Value]], list[ir.Value]], first: ir.Value, end: ir.Value, step: int,
-            carried: list[ir.Value], runs: bool,
-        ) -> list[ir.Value]:
-            return counted_loop(
-                builder, first, end, constant(I32, step), carried, body, runs_at_least_once=runs, unrolled=False)
-
-        is_short = isinstance(self.k, int) and -(-self.k // depth) < _LEAST_IN_TWO
-        if is_short or self.messages.emulated:
-            # A matrix that messages take has a k that is not 0.
-            return loop(iteration, zero, last, depth, carried, True)
-        if isinstance(self.k, int):
-            whole = constant(I32, -(-self.k // depth) // 2 * 2 * depth)
-        else:
-            parts = builder.udiv(builder.add(last, constant(I32, depth - 1)), constant(I32, 2 * depth))
-            whole = builder.mul(parts, constant(I32, 2 * depth))
-        carried = loop(two, zero, whole, 2 * depth, carried, isinstance(self.k, int))
-        if isinstance(self.k, int) and -(-self.k // depth) % 2 == 0:
-            return carried
-        return loop(iteration, whole, last, depth, carried, False)
+        # As long as there is more than one part.
+        stop, twice = builder.sub(last, constant(I32, depth)), constant(I32, 2 * depth)
+        counted_loop(builder, zero, stop, twice, [], two, runs_at_least_once=parts is not None, unrolled=False)
+        if parts is None:
+            before = builder.udiv(builder.sub(last, constant(I32, 1)), constant(I32, depth))
+            is_odd = builder.icmp_unsigned("==", builder.and_(before, constant(I32, 1)), zero)
+            with builder.if_then(is_odd):
+                iteration(zero, [])
+        elif parts % 2:
+            iteration(zero, [])
+        return []
 
     def multiplied(
         self, totals: Sequence[ir.Value], a: dict[tuple[int, int], _Loaded], b: dict[tuple[int, int], _Loaded]
@@ -187,9 +181,13 @@ class BlockProduct:
         return list(totals)
 
     def headers(
-        self, operands: Sequence[tuple[TileLoads, Surface, ir.Value]]
+        self, operands: Sequence[tuple[TileLoads, Surface, ir.Value]], in_place: bool
     ) -> tuple[list[ir.Value], list[tuple[int, int]]]:
-        """Return the headers of all loads of the first iteration, and by which field and size the next ones differ."""
+        """Return the headers of all loads of the first iteration, and by which field and size the next ones differ.
+
+        Those that are changed `in_place` are of an iteration before the first one: each begins by their change, where
+        nothing waits for messages that took them before.
+        """
         messages, builder = self.messages, self.builder
         headers, steps = [], []
         for operand, surface, first in operands:
@@ -197,7 +195,8 @@ class BlockProduct:
             for load in operand.loads:
                 line, k = builder.add(first, index(load.line)), index(load.k)
                 place = (line, k) if operand.lines_are_columns else (k, line)
-                headers.append(messages.header(surface, load.block, *place))
+                headers.append(messages.header(
+                    surface, load.block, *place, operand.k_field, operand.elements if in_place else 0))
                 steps.append(step)
         return headers, steps
 
@@ -232,7 +231,7 @@ class BlockProduct:
                 place = (builder.add(first, column), builder.add(ahead, row)) if operand.lines_are_columns else (
                     builder.add(ahead, column), builder.add(first, row))
                 block = Block("plain", unit, width * bits // unit, height)
-                result.append((self.messages.header(surface, block, *place), step, block))
+                result.append((self.messages.header(surface, block, *place, *step), step, block))
         return result
 
     # --- results -----------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
@@ -21,11 +21,16 @@ Fragments = dict[tuple[int, int], Part]
 
 
 def factor_headers(
-    messages: BlockMessages, loads: TileLoads, surface: Surface, place: tuple[ir.Value, ir.Value]
+    messages: BlockMessages, loads: TileLoads, surface: Surface, place: tuple[ir.Value, ir.Value],
+    moving: int | None = None, before: Callable[[Block], int] = lambda _: 0,
 ) -> list[ir.Value]:
-    """Return the headers of messages for a factor whose first element is at a column and a row of lines of a matrix."""
+    """Return the headers of messages for a factor whose first element is at a column and a row of lines of a matrix.
+
+    A field that a loop changes in place, where it is not that along the sum, is `moving`, from so much `before` on.
+    """
     places = [(load.line, load.k) if loads.lines_are_columns else (load.k, load.line) for load in loads.loads]
-    return [_header(messages, surface, load.block, place, moved, loads.k_field)
+    moving = loads.k_field if moving is None else moving
+    return [_header(messages, surface, load.block, place, moved, moving, before(load.block))
             for load, moved in zip(loads.loads, places, strict=True)]
 
 
@@ -63,7 +68,7 @@ def load_block(
 
 def _header(
     messages: BlockMessages, surface: Surface, block: Block, place: tuple[ir.Value, ir.Value], moved: tuple[int, int],
-    moving: int,
+    moving: int, before: int = 0,
 ) -> ir.Value:
     column, row = (messages.builder.add(first, index(distance)) for first, distance in zip(place, moved, strict=True))
-    return messages.header(surface, block, column, row, moving)
+    return messages.header(surface, block, column, row, moving, before)

@@ -497,10 +497,8 @@ class DpasFragments(MatrixWriter[Place]):
     ) -> None:
         """Make the headers of a factor, which each iteration begins by moving on."""
         messages, access = messages_of(b, self.emulated), access_of(b, given)
-        headers = factor_headers(messages, load.loads, access.surface, access.place)
-        self.headers[b.function, load.operation.result.name] = [
-            messages.movable(b.sub(header, messages.step(load.field, load.distance(each.block))))
-            for header, each in zip(headers, load.loads.loads, strict=True)]
+        headers = factor_headers(messages, load.loads, access.surface, access.place, load.field, load.distance)
+        self.headers[b.function, load.operation.result.name] = [*map(messages.movable, headers)]
 
     def _load(self, b: ir.IRBuilder, operation: ops.CooperativeMatrixLoad, access: _Access) -> None:
         type, messages = operation.type, messages_of(b, self.emulated)
