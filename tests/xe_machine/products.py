@@ -40,7 +40,8 @@ class Product:
     """C := alpha op(A) op(B) + beta C for `groups` matrices; a chain is C := alpha (A B) D + beta C.
 
     `padding` are elements behind each column of A, B and C where strides are dynamic, `offsets` those in front of the
-    first one.  `ordinary` operands are normally distributed, others small whole numbers.
+    first one.  `ordinary` operands are normally distributed, others small whole numbers.  A `micro_kernel` is given by
+    its name in place of the default one.
     """
 
     kind: str
@@ -56,6 +57,7 @@ class Product:
     padding: tuple[int, int, int] = (0, 0, 0)
     offsets: tuple[int, int, int] = (0, 0, 0)
     ordinary: bool = False
+    micro_kernel: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -83,7 +85,7 @@ class Product:
     @property
     def key(self) -> tuple[object, ...]:
         """What a compiled kernel depends on."""
-        return self.source, TYPES[self.types][2]
+        return self.source, TYPES[self.types][2], self.micro_kernel
 
     def stride(self, number: int) -> int:
         """Return the elements from a column to the next one of A, B or C."""
@@ -143,8 +145,14 @@ def compiled(product: Product, device: str = "pvc") -> tuple[Any, DeviceProgram]
     """Return the kernel of a product, and what it is compiled to for a device."""
     import tl_dpnp
 
-    kernel = tl_dpnp.compile(product.source, precision=TYPES[product.types][2], cache=False)
-    return kernel, kernel.compile_offline(device)
+    def tensorized(schedule: Any) -> None:
+        schedule.tensorize("m", product.micro_kernel)
+
+    given = {"gemm_0": tensorized} if product.micro_kernel else None
+    kernel = tl_dpnp.compile(product.source, precision=TYPES[product.types][2], schedule=given, cache=False)
+    program = kernel.compile_offline(device)
+    assert product.micro_kernel in program.schedule
+    return kernel, program
 
 
 def binary_of(program: DeviceProgram) -> Binary:

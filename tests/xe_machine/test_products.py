@@ -31,8 +31,10 @@ BYTES = Product("dynamic", "i8", 72, 72, 40, 17, "nt", alpha=-1, padding=(0, 8, 
 #: Its DPAS all count: k is a multiple of what an iteration takes.
 ROUNDED = Product("static", "tf32", 40, 20, 80, 18, beta=1)
 #: Rounded by one sub-group for others, with tiles that are not a part of C.
-SHARED = Product("static", "tf32", 196, 104, 92, 22, alpha=2, beta=1)
-SHARED_OPEN = Product("dynamic", "tf32", 72, 168, 40, 23, "tt", beta=-1, padding=(2, 4, 8))
+SHARED = Product("static", "tf32", 196, 104, 92, 22, alpha=2, beta=1,
+                 micro_kernel="dpas_f32_tf32_tf32_8x16x8_tile_4x4x6_from_f32_by_1_shared_or_2x2x4_staged")
+SHARED_OPEN = Product("dynamic", "tf32", 72, 168, 40, 23, "tt", beta=-1, padding=(2, 4, 8),
+                      micro_kernel="dpas_f32_tf32_tf32_8x16x8_tile_4x4x4_from_f32_by_1_exchanged_shared_or_2x2x4_staged")
 #: Packed in local memory: columns that are odd, and a rest of k.
 PACKED = Product("static", "bf16", 75, 41, 73, 21, alpha=2, beta=-1)
 
@@ -71,10 +73,22 @@ def _verdict(product: Product, binary: Binary, kernel: Any) -> str:
 
 
 @needs_tools
+def test_panels_of_f32_are_shared_where_that_saves_instructions() -> None:
+    """Not for sizes that are known at the call, which may be small."""
+    for kind, sizes, is_shared in (("static", (128, 128, 256), True), ("dynamic", (40, 40, 40), False)):
+        chosen = Product(kind, "tf32", *sizes, 24)
+        other = "2x8x2_from_f32_by_1" if is_shared else "4x4x8_from_f32_by_1_shared"
+        given = replace(chosen, micro_kernel=f"dpas_f32_tf32_tf32_8x16x8_tile_{other}_or_2x2x4_staged")
+        assert ("_shared_" in _built(chosen)[0].lower("pvc").schedule) == is_shared
+        assert _executed(chosen)[1] < _executed(given)[1]
+
+
+@needs_tools
 @pytest.mark.parametrize("product", [
     BLOCKS, PARTS, OPEN, CHAIN, SPLIT, BYTES, ROUNDED, PACKED, replace(ROUNDED, transposes="nt", ordinary=True),
     Product("dynamic", "tf32", 37, 20, 33, 19, "tt", padding=(1, 4, 0)), SHARED, SHARED_OPEN,
-    replace(SHARED, transposes="nt", ordinary=True), replace(SHARED_OPEN, transposes="tn", k=100),
+    replace(SHARED, transposes="nt", ordinary=True, micro_kernel=SHARED.micro_kernel.replace("4x4x6", "4x4x3")),
+    replace(SHARED_OPEN, transposes="tn", k=100, micro_kernel=SHARED_OPEN.micro_kernel.replace("_exchanged", "")),
     Product("static", "f16", 36, 36, 50, 20, "nt"),
     Product("batch", "i8", 8, 34, 7, 5, "tn", alpha=-1, groups=3),
     Product("group", "u8", 33, 16, 40, 6, "nn", alpha=-1, beta=2, groups=2, padding=(3, 0, 5), offsets=(0, 1, 2)),

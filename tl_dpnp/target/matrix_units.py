@@ -19,7 +19,8 @@ class BlockNumbers:
     it.  Before the first one and behind the last one there are those for each header, for each block of sums and for
     the tile.  Of the clocks of DPAS so many count for a `row`: during the others, other threads issue instructions.  A
     size that is not known is so many blocks.  Where sub-groups share panels in local memory, there are instructions for
-    each `panel` and for each message that `read`s of it.
+    each `panel` and for each message that `read`s of it or `store`s in it, and more in front of all for each message
+    that loads a `share`.
     """
 
     registers: int
@@ -33,6 +34,8 @@ class BlockNumbers:
     long: int
     panel: int
     read: float
+    store: float
+    share: int
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class DpasNumbers:
     elements_read: tuple[int, int] = (2, 1)
     by_blocks: BlockNumbers = BlockNumbers(
         registers=240, few_registers=112, iteration=5, message=4, header=20, block=40, tile=100, row=0.5, long=64,
-        panel=30, read=1.75)
+        panel=30, read=1.75, store=2.5, share=30)
 
 
 @dataclass(frozen=True)

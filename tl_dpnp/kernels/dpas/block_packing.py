@@ -33,6 +33,14 @@ __all__ = ["BlockPacking", "Share", "SharedOperand", "share_of"]
 _LAST = 2
 
 
+class _Run(NamedTuple):
+    """Fragments that follow one another in registers and in local memory, in bytes."""
+
+    offset: int
+    size: int
+    place: int
+
+
 class Share(NamedTuple):
     """What a sub-group moves of a panel: `loads` of one block, `lines` blocks of lines by `steps` along k, each time.
 
@@ -50,6 +58,19 @@ class Share(NamedTuple):
     def block(self) -> Block:
         """The block of a message."""
         return self.loads.loads[0].block
+
+    def runs(self, piece: Piece) -> Iterator[_Run]:
+        """Yield the fragments of a message: those next to one another are stored together, as far as a message does."""
+        (load,), size = self.loads.loads, piece.fragment * WORD_BYTES
+        for step in range(self.steps):
+            line = 0
+            while line < self.lines:
+                offset, count = load.fragments[line, step], 1
+                while (2 * count * size <= MOST_MOVED and line + 2 * count <= self.lines
+                       and all(load.fragments[line + i, step] == offset + i * size for i in range(2 * count))):
+                    count *= 2
+                yield _Run(offset, count * size, (step * piece.size + line * piece.fragment) * WORD_BYTES)
+                line += count
 
 
 def share_of(kernel: MicroKernel, is_first: bool, along_k: bool, blocks: int, subgroups: int) -> Share:
@@ -81,6 +102,11 @@ class SharedOperand:
     piece: Piece
     base: ir.Value
 
+    @cached_property
+    def runs(self) -> tuple[_Run, ...]:
+        """What each message stores."""
+        return tuple(self.share.runs(self.piece))
+
 
 class _Message(NamedTuple):
     """A message of this sub-group: its header, what that of the next panel differs by, and where it stores fragments.
@@ -94,14 +120,6 @@ class _Message(NamedTuple):
     distance: int
     words: ir.Value
     start: ir.Value | None
-
-
-class _Run(NamedTuple):
-    """Fragments that follow one another in registers and in local memory, in bytes."""
-
-    offset: int
-    size: int
-    place: int
 
 
 @dataclass(frozen=True)
@@ -181,7 +199,7 @@ class BlockPacking:
             # Registers that messages still read are waited for here, not in each iteration of the loop that follows.
             (name,), lines = aliases(self.builder, {0: message.operand.share.block.size}, "ud", WORD_BITS)
             lines += [f"mov (M1_NM,1) {name}({run.offset // self.local.register_bytes},0)<1> 0x0:ud"
-                      for run in _runs(message.operand)]
+                      for run in message.operand.runs]
             inline_assembly(self.builder, ir.VoidType(), lines, "rw", [value])
         return []
 
@@ -190,7 +208,7 @@ class BlockPacking:
         operand, accumulators = message.operand, self.accumulators
         block = operand.share.block
         loaded = accumulators.load(header, block)
-        runs = list(_runs(operand))
+        runs = operand.runs
         if message.start is None:
             for run in runs:
                 self._store_words(message.words, run, self.messages.fragment(loaded, block, run.offset, vector_of(
@@ -213,20 +231,5 @@ class BlockPacking:
 
 def _distance(operand: SharedOperand) -> int:
     """Return the bytes from the first run of a message to the second one."""
-    places = [run.place for run in _runs(operand)]
+    places = [run.place for run in operand.runs]
     return places[1] - places[0] if len(places) > 1 else 0
-
-
-def _runs(operand: SharedOperand) -> Iterator[_Run]:
-    """Return the fragments of a message: those next to one another are stored together, as far as a message does."""
-    share, piece = operand.share, operand.piece
-    (load,), size = share.loads.loads, piece.fragment * WORD_BYTES
-    for step in range(share.steps):
-        line = 0
-        while line < share.lines:
-            offset, count = load.fragments[line, step], 1
-            while (2 * count * size <= MOST_MOVED and line + 2 * count <= share.lines
-                   and all(load.fragments[line + i, step] == offset + i * size for i in range(2 * count))):
-                count *= 2
-            yield _Run(offset, count * size, (step * piece.size + line * piece.fragment) * WORD_BYTES)
-            line += count

@@ -8,7 +8,7 @@ from itertools import product
 from tl_dpnp.kernels.dpas.block_packing import Share, share_of
 from tl_dpnp.kernels.dpas.block_shapes import RULES
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
-from tl_dpnp.kernels.dpas.pieces import piece_words
+from tl_dpnp.kernels.dpas.pieces import Piece, piece_words
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.dpas.tile_blocks import TileLoads, loads_of_a, loads_of_b
 from tl_dpnp.lowering.nest import Bound
@@ -64,27 +64,30 @@ def clocks_of_panels(
     row, numbers = kernel.row, DPAS[kernel.row.execution_size].by_blocks
     tile, subgroups = kernel.lane_blocks * kernel.column_blocks, extent[0] * extent[1]
     shares = _shares(kernel, extent, (a_along_k, b_along_k))
-    messages = sum(share.each for share in shares)
-    moved = sum(share.each * share.block.registers for share in shares)
-    # A message reads 8 registers; rounding takes one instruction for two, and storing at least one for eight.
-    reads = kernel.steps * (kernel.lane_blocks * row.b_elements + kernel.column_blocks * row.repeat // 2) / 8
-    packed = messages * numbers.message + moved * 5 / 8 + numbers.panel
-    multiplied = tile * kernel.steps * row.repeat * numbers.row + reads * numbers.read + numbers.iteration
-    start = messages * numbers.header + tile * numbers.block + numbers.tile
+    messages = sum(share.each for share, _ in shares)
+    moved = sum(share.each * share.block.registers for share, _ in shares)
+    stores = sum(share.each * len([*share.runs(piece)]) for share, piece in shares)
+    # A message reads 8 registers; rounding takes one instruction for two.
+    reads = (kernel.lane_blocks * row.b_elements + kernel.column_blocks * row.repeat // 2) / 8
+    packed = messages * numbers.message + moved / 2 + stores * numbers.store + numbers.panel
+    multiplied = tile * row.repeat * numbers.row + reads * numbers.read
+    start = messages * (numbers.header + numbers.share) + tile * numbers.block + numbers.tile
     blocks = kernel.lane_blocks, kernel.column_blocks, kernel.steps
-    # Sub-groups whose tile is no part of the result pack, too.
+    # Sub-groups whose tile is no part of the result pack, too; what is behind the end of k is not multiplied.
     rows, columns, k = _counts(kernel, sizes, blocks, numbers)
-    m, n, _ = _counts(kernel, sizes, (blocks[0] * extent[0], blocks[1] * extent[1], 1), numbers)
-    return m * n * subgroups * (k * packed + start) + rows * columns * k * multiplied
+    m, n, steps = _counts(kernel, sizes, (blocks[0] * extent[0], blocks[1] * extent[1], 1), numbers)
+    return (m * n * subgroups * (k * packed + start)
+            + rows * columns * (steps * multiplied + k * numbers.iteration))
 
 
 def messages_of_panel(kernel: MicroKernel, extent: tuple[int, int], a_along_k: bool, b_along_k: bool) -> int:
     """Return by how many messages each of so many rows and columns of sub-groups fills a panel."""
-    return sum(share.each for share in _shares(kernel, extent, (a_along_k, b_along_k)))
+    return sum(share.each for share, _ in _shares(kernel, extent, (a_along_k, b_along_k)))
 
 
-def _shares(kernel: MicroKernel, extent: tuple[int, int], along_k: tuple[bool, bool]) -> list[Share]:
-    return [share_of(kernel, piece.across, along, piece.blocks, extent[0] * extent[1])
+def _shares(kernel: MicroKernel, extent: tuple[int, int], along_k: tuple[bool, bool]) -> list[tuple[Share, Piece]]:
+    """Return what a sub-group moves of a panel of A and of B, and how that lies there."""
+    return [(share_of(kernel, piece.across, along, piece.blocks, extent[0] * extent[1]), piece)
             for piece, along in zip(piece_words(kernel, *extent), along_k, strict=True)]
 
 

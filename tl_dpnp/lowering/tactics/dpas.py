@@ -144,7 +144,9 @@ def _block_kernel(
     sizes, along_k = (product.m.stop, product.n.stop, product.k.stop), (a[0] != 1, b[0] == 1)
     rows, columns, steps = block_tile(row, sizes, *along_k)
     alone = replace(kernel, lane_blocks=rows, column_blocks=columns, steps=steps)
-    shared = None if not terms else _shared_kernel(product, kernel, local_memory, layout, along_k)
+    # A work-group's tiles are so large that small products, which sizes known at the call may be, take most in vain.
+    is_shared = terms > 0 and product.is_static
+    shared = _shared_kernel(product, kernel, local_memory, layout, along_k) if is_shared else None
     if shared is None or clocks_of_tiles(alone, sizes, *along_k) < clocks_of_panels(
             shared, sizes, _extent(product, shared, None), *along_k):
         return alone
