@@ -129,7 +129,7 @@ def test_places_strides_and_addresses_known_at_the_call(moved, gaps, by):
     # Sums share registers while both live; parts of a factor are loaded from its first element on; a fragment is
     # another one's.
     (coalescing, "_meet", lambda one, other: False),
-    (factor_loads, "_header", lambda messages, surface, block, place, moved, moving: messages.header(
+    (factor_loads, "_header", lambda messages, surface, block, place, moved, *moving: messages.header(
         surface, block, *place)),
     (dpas_fragments, "unbroadcast", lambda fragments: dict.fromkeys(fragments, fragments[min(fragments)])),
 ])
