@@ -23,8 +23,9 @@ __all__ = ["BlockProduct", "Result", "Shared", "result_surface"]
 
 #: Iterations that operands are fetched into the caches ahead, and how many there have to be for that.
 _AHEAD, _LEAST_ITERATIONS = 3, 8
-#: Iterations from which on the loop does two of them at once.
-_LEAST_IN_TWO = 4
+#: Iterations from which on the loop does two of them at once, and the fewest bits of factors for that: with fewer, it
+#: may wait for registers by more instructions than it saves (41 of i8 and i4 in two iterations, 13 in one).
+_LEAST_IN_TWO, _BITS_IN_TWO = 4, 8
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,9 @@ class BlockProduct:
         builder, depth, zero = self.builder, self.kernel.depth, constant(I32, 0)
         last = builder.trunc(size_value(self.k), I32)
         parts = -(-self.k // depth) if isinstance(self.k, int) else None
-        if self.messages.emulated or (parts is not None and parts < _LEAST_IN_TWO):
+        row = self.kernel.row
+        has_few_bits = min(row.source1.bits, row.source2.bits) < _BITS_IN_TWO
+        if self.messages.emulated or has_few_bits or (parts is not None and parts < _LEAST_IN_TWO):
             # A matrix that messages take has a k that is not 0.
             return counted_loop(builder, zero, last, constant(I32, depth), carried, iteration,
                                 runs_at_least_once=True, unrolled=False)
