@@ -143,6 +143,21 @@ def test_operands_packed_in_local_memory(types, transposes, shape, row, tile, la
         np.testing.assert_array_equal(dpt.to_numpy(z), expected, f"moved by {shifts}")
 
 
+@pytest.mark.parametrize("steps", [2, 4, 5, 6, 7, 9])
+def test_panels_of_any_number_of_pieces(steps):
+    """Of sums whose size is known at run time, whichever part of a panel the last one fills."""
+    random = np.random.default_rng(steps)
+    text = """func @f(%A: memref<bf16x16x?>, %B: memref<bf16x?x8>, %C: memref<f32x16x8>) {
+      gemm.n.n 1.0, %A, %B, 0.0, %C }"""
+    kernel = tl_dpnp.compile(text, emulate_dpas=16, cache=False, schedule={"gemm_0": functools.partial(
+        tensorized, f"dpas_f32_bf16_bf16_8x16x16_tile_1x1x{steps}_staged")})
+    for k in range(1, 16 * steps * 2 + 2, 5):
+        x, y = matrix(random, "bf16", (16, k)), matrix(random, "bf16", (k, 8))
+        z = dpt.zeros((16, 8), dtype="float32", order="F")
+        kernel(on_device(x), on_device(y), z)
+        np.testing.assert_array_equal(dpt.to_numpy(z), computed(x, "bf16") @ computed(y, "bf16"), f"k = {k}")
+
+
 def test_local_memory_that_staging_takes_beside_temporaries():
     """A temporary that leaves no room for it changes the default; a schedule that asks for it is an error."""
     limit = tl_dpnp.devices()[0].local_memory

@@ -124,7 +124,8 @@ class LocalProduct:
         if count == 1 or self.are_whole(count):
             return loop(count, begin, stop, carried, True) or list(totals)
         length = builder.add(builder.sub(stop, begin), constant(I32, depth - 1))
-        whole = builder.add(begin, builder.and_(length, constant(I32, -depth * count)))
+        # The count need not be a power of two: LLVM makes a mask of the remainder where it is.
+        whole = builder.add(begin, builder.sub(length, builder.urem(length, constant(I32, depth * count))))
         carried = loop(count, begin, whole, carried, False)
         return loop(1, whole, stop, carried, False) or list(totals)
 
