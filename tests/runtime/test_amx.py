@@ -14,6 +14,7 @@ import tl_dpnp
 from tl_dpnp import ScheduleError, config
 from tl_dpnp.kernels.amx.micro_kernel import tile_kernel_named
 from tl_dpnp.lowering.device import LoweringOptions
+from tl_dpnp.lowering.plan import EXCEEDS_ALL, EXCEEDS_ONE
 from tl_dpnp.lowering.space import tunables
 from tl_dpnp.runtime.compiler import cache_key
 from tl_dpnp.runtime.sycl import amx, opencl_programs_adapter
@@ -92,6 +93,29 @@ def test_batches_and_groups(types, sizes, mode):
     result = dpt.asarray(c)
     compiled(text, mode)(*groups, tl_dpnp.group([tl_dpnp.rev(result[int(i)]) for i in order]))
     np.testing.assert_array_equal(dpt.to_numpy(result), b @ a)
+
+
+@MODES
+@pytest.mark.parametrize("level", [0, EXCEEDS_ONE, EXCEEDS_ALL])
+@pytest.mark.parametrize(("sizes", "factors"), [
+    ((49, 35, 70), ("1.0", "0.0")), ((96, 40, 17), ("1.0", "0.0")), ((130, 140, 40), ("1.0", "0.0")),
+    ((5, 3, 200), ("2.0", "1.0"))])
+def test_operands_beyond_caches(mode, level, sizes, factors, monkeypatch):
+    """What is fetched ahead, and where results are stored, changes none of them."""
+    if not available("bf16-bf16", mode):
+        pytest.skip(f"not run on tiles: {amx.refusal()}")
+    monkeypatch.setattr("tl_dpnp.runtime.sycl.launch.exceeded_caches", lambda *_: level)
+    random = np.random.default_rng(level)
+    m, n, k = sizes
+    a, b, c = (random.integers(-5, 6, (5, *shape)).astype(np.float32) for shape in ((k, m), (n, k), (n, m)))
+    kernel = compiled(gemm(m, n, k, factors=factors), mode, schedule={"gemm_0": on_tiles})
+    assert "is on AMX" in kernel.diagnostics(2)
+    expected = float(factors[0]) * (b @ a) + float(factors[1]) * c
+    np.testing.assert_array_equal(run(kernel, bf16(a), bf16(b), c), expected)
+
+
+def on_tiles(schedule):
+    schedule.tensorize("m", "amx_f32_bf16_bf16")
 
 
 @MODES
@@ -347,6 +371,39 @@ def machine_code(kernel):
     return binary[binary.rindex(b"\x7fELF"):]
 
 
+def instructions(listing):
+    """Return the address, the name and the operands of each instruction."""
+    found = re.findall(r"^ +([0-9a-f]+):\t(\w+) *(.*)$", listing, re.MULTILINE)
+    return [(int(address, 16), name, operands) for address, name, operands in found]
+
+
+def follow(listing):
+    """Go along all ways through a function: tiles are configured where they are used, and nowhere else."""
+    code = instructions(listing)
+    numbers = {address: number for number, (address, *_) in enumerate(code)}
+    states, waiting = {}, [(0, False)]
+    while waiting:
+        number, configured = waiting.pop()
+        address, name, operands = code[number]
+        if number in states:
+            assert states[number] == configured, f"{name} at {address:x} is reached with tiles and without"
+            continue
+        states[number] = configured
+        if name in {"ldtilecfg", "tilerelease"}:
+            assert configured == (name == "tilerelease"), name
+            configured = not configured
+        elif name == "ret":
+            assert not configured
+            continue
+        elif name.startswith(("tile", "tdp")):
+            assert configured, name
+        if name.startswith("j"):
+            waiting.append((numbers[int(operands.split()[0], 16)], configured))
+        if name != "jmp":
+            waiting.append((number + 1, configured))
+    assert any(code[number][1].startswith("tdp") for number in states)
+
+
 @needs_tiles
 @pytest.mark.skipif(shutil.which("objdump") is None, reason="objdump is not installed")
 @pytest.mark.parametrize(("text", "debug", "releases"), [
@@ -361,21 +418,9 @@ def test_machine_code_releases_tiles(text, debug, releases, tmp_path):
     path = tmp_path / "kernel.o"
     path.write_bytes(machine_code(kernel))
     listing = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], capture_output=True, text=True, check=True)
-    found = re.findall(r"\t(ldtilecfg|tilerelease|tdp\w+|tileloadd|tilestored|ret)\b", listing.stdout)
+    found = [name for _, name, _ in instructions(listing.stdout)]
     assert found.count("tilerelease") == found.count("ldtilecfg") == releases
-    state = "released"
-    for instruction in found:
-        match instruction:
-            case "ldtilecfg":
-                assert state == "released"
-                state = "configured"
-            case "tilerelease":
-                assert state == "configured"
-                state = "released"
-            case "ret":
-                assert state == "released"
-            case _:
-                assert state == "configured", instruction
+    follow(listing.stdout)
     assert {"tdpbf16ps", "tileloadd", "tilestored"} <= set(found)
 
 

@@ -18,14 +18,14 @@ from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.contraction import OUTPUT
-from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest, fetch_whole
+from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest
 from tl_dpnp.lowering.emission.facts import has_near_elements
 from tl_dpnp.lowering.instructions import whole_instruction
 from tl_dpnp.lowering.kernel_call import KernelCall
 from tl_dpnp.lowering.mappings.mapping import LoopMapping
 from tl_dpnp.lowering.memory import LOCAL_ALIGNMENT, size_in_bytes
 from tl_dpnp.lowering.nest import Dimension, Nest, Synchronize, loops_of
-from tl_dpnp.lowering.nest_products import palette_of
+from tl_dpnp.lowering.nest_products import lies_along, palette_of, whole_product
 from tl_dpnp.lowering.plan import EXCEEDS_ALL, EXCEEDS_ONE
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled
@@ -38,6 +38,8 @@ __all__ = ["MicroKernels"]
 
 #: A result whose operands and itself are larger than so many times the result is not worth storing past the caches.
 _MOST_OPERANDS = 16
+#: Operands of products on tiles are fetched for a later work-group if so many of them fit into the caches of a core.
+_LEAST_IN_CACHES = 8
 #: Bytes of a lane's widest access on GPUs.
 _VECTOR = 16
 _FALSE, _TRUE = ir.Constant(I1, 0), ir.Constant(I1, 1)
@@ -68,10 +70,16 @@ class MicroKernels:
         self.products = {id(kernel.operation): product
                          for kernel, product in zip(self.kernels, self.mapping.products, strict=False)}
 
-    @property
-    def most_ahead(self) -> int:
-        """Bytes of the operands of a later work-group that the nearest cache has room for beside the present ones."""
-        return self.device.caches[0] // 2 if self.device.caches else 0
+    def have_room(self, kernel: Scheduled, fetched: Mapping[str, int]) -> bool:
+        """Whether the nearest cache has room for the present operands of a product on tiles, for what is packed of
+        them, and for what a later work-group reads, of so many bytes."""
+        product, tiles = whole_product(kernel.realized.nest), whole_instruction(kernel.realized.nest, TileKernel)
+        sizes = None if product is None else product.sizes
+        if product is None or tiles is None or sizes is None:
+            return False
+        packed = tiles.work_memory(*sizes, lies_along(product.b, product.k.variable, sizes[2]))
+        read = sum(size for name, size in fetched.items() if name != OUTPUT)
+        return sum(fetched.values()) + read + packed <= (self.device.caches[0] if self.device.caches else 0)
 
     def __call__(self, operation: ops.LinearAlgebra, memrefs: Sequence[MemrefDescriptor]) -> KernelCall:
         kernel = self.by_operation[id(operation)]
@@ -81,7 +89,7 @@ class MicroKernels:
             for buffer, memref in zip(_buffer_names(operation), memrefs, strict=True)
             if memref.can_be_fetched and self.device.is_cpu
         }
-        if on_tiles and sum(fetched.values()) > self.most_ahead:
+        if on_tiles and _LEAST_IN_CACHES * sum(fetched.values()) > self.device.core_cache:
             fetched = {}
         prefetches = bool(fetched) and (
             on_tiles or any(loop.prefetch for loop in loops_of(kernel.realized.nest.body)))
@@ -90,7 +98,7 @@ class MicroKernels:
             self.out_of_cache.append(out_of_cache.schedule)
         alone = self.layout.lanes * self.layout.subgroups == 1
         streamed = None
-        if alone and self.device.core.stores_lines and not on_tiles:
+        if alone and self.device.core.stores_lines:
             streamed = streamed_result((out_of_cache or kernel).realized.nest)
         if sum(fetched.values()) > _MOST_OPERANDS * fetched.get("C", 0):
             streamed = None
@@ -164,8 +172,7 @@ class _MicroKernel:
         if self.fetched:
             ahead, every = self._ahead(builder, given)
             if whole_instruction(realized.nest, TileKernel) is not None:
-                fetch_whole(builder, every, pointers, OUTPUT)
-                ahead = None
+                ahead = ahead._replace(buffers=every, have_room=self.maker.have_room(self.kernel, self.fetched))
         constant = frozenset(
             name for name, memref, value in zip(names, self.memrefs, operation.inputs, strict=False)
             if value.name in self.maker.read_only and memref.ahead is None and memref.space == GLOBAL

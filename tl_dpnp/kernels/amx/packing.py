@@ -10,8 +10,9 @@ from llvmlite import ir
 
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.amx.rows import MOST
+from tl_dpnp.kernels.amx.tiles import Tiles, joined
 from tl_dpnp.kernels.dpas.fragments import Matrix, Size, size_value
-from tl_dpnp.kernels.llvm import I1, I32, constant, index, masked_load, shuffle
+from tl_dpnp.kernels.llvm import I1, I32, constant, index, masked_load
 from tl_dpnp.kernels.narrow_floats import bf16_from_f32
 from tl_dpnp.kernels.simd import transpose
 from tl_dpnp.records import dataclass
@@ -44,6 +45,7 @@ class Packer:
 
     builder: ir.IRBuilder
     kernel: TileKernel
+    tiles: Tiles
     matrix: Matrix
     operand: Literal["A", "B"]
     size: int
@@ -127,9 +129,8 @@ class Packer:
             low, *high = (self._terms(value) for value in found)
             return [functools.reduce(b.or_, [b.lshr(bits, constant(_WORDS, width)), *(other[term] for other in high)])
                     for term, bits in enumerate(low)]
-        wide = (b.zext(bits, _WORDS) for bits in found)
-        return [functools.reduce(b.or_, [b.shl(bits, constant(_WORDS, width * part)) if part else bits
-                                         for part, bits in enumerate(wide)])]
+        missing = self.kernel.row.per_word - len(found)
+        return [self.tiles.interleaved([*found, *[constant(found[0].type, 0)] * missing])]
 
     def _neighbours(self, pointer: ir.Value, count: int) -> ir.Value:
         """Return 16 neighbours as they lie in memory, bits or f32; only `count` of them are read, the others are 0."""
@@ -163,9 +164,4 @@ class Packer:
         b = self.builder
         type_ = ir.VectorType(I32, MOST // self.kernel.row.per_word)
         parts = [b.bitcast(piece, type_) for piece in pieces]
-        parts += [constant(type_, 0)] * (self.kernel.row.per_word - len(parts))
-        while len(parts) > 1:
-            lanes = parts[0].type.count
-            parts = [shuffle(b, low, [high], range(2 * lanes))
-                     for low, high in zip(parts[::2], parts[1::2], strict=True)]
-        return parts[0]
+        return joined(b, [*parts, *[constant(type_, 0)] * (self.kernel.row.per_word - len(parts))])

@@ -7,6 +7,7 @@ from functools import partial
 
 from llvmlite import ir
 
+from tl_dpnp.kernels.amx.fetching import Fetching
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.amx.packing import Packer, plus, times
 from tl_dpnp.kernels.amx.rows import IMAGE, MOST, WORD, Cut
@@ -26,6 +27,8 @@ Finish = Callable[[Size, Size, range, range], None]
 _ROW = index(MOST * WORD)
 #: Steps along k that are written one after the other, at most.
 _UNROLLED = 4
+#: Images of A that are packed at once, at most: more leave less of the nearest cache than they save time.
+_MOST_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class _Tile:
 
 def emit_tile_product(
     builder: ir.IRBuilder, kernel: TileKernel, product: Product, result: Matrix | None, sums: Sequence[ir.Value],
-    finish: Finish, emulated: bool, keeps_a: bool,
+    finish: Finish, emulated: bool, keeps_a: bool, fetching: Fetching,
 ) -> None:
     """Emit a product of known sizes; the tiles are configured.
 
@@ -55,14 +58,16 @@ def emit_tile_product(
     assert isinstance(k, int)
     palette = kernel.palette(m, n, k)
     tiles: Tiles = EmulatedTiles(builder, palette) if emulated else HardwareTiles(builder)
-    a = Packer(builder, kernel, product.a, "A", m, k)
-    b = Packer(builder, kernel, product.b, "B", n, k)
-    emitter = _Emitter(builder, kernel, tiles, a, b, result, sums, finish, keeps_a)
+    a = Packer(builder, kernel, tiles, product.a, "A", m, k)
+    b = Packer(builder, kernel, tiles, product.b, "B", n, k)
+    emitter = _Emitter(builder, kernel, tiles, a, b, result, sums, finish, keeps_a, fetching)
     if keeps_a:
         emitter.pack_new_a()
+    elif emitter.packs_all:
+        emitter.groups(kernel.cut(m), lambda rows, _: emitter.pack_rows(rows))
     emitter.pack_b()
-    emitter.groups(kernel.cut(m), lambda rows, _: emitter.groups(
-        kernel.cut(n), lambda columns, is_first: emitter.sums_of(rows, columns, is_first and not keeps_a)))
+    emitter.groups(kernel.cut(m), lambda rows, row: emitter.groups(
+        kernel.cut(n), lambda columns, column: emitter.sums_of(rows, columns, (row, column))))
 
 
 @dataclass
@@ -76,6 +81,7 @@ class _Emitter:
     sums: Sequence[ir.Value]
     finish: Finish
     keeps_a: bool
+    fetching: Fetching
 
     def __post_init__(self) -> None:
         self.terms = max(1, self.kernel.terms)
@@ -84,15 +90,24 @@ class _Emitter:
         self.elements = self.words * self.kernel.row.per_word
         self.last = self.a.k - (self.depth - 1) * self.elements
         #: How many images of A and of B there are, and the images.
+        cuts = self.kernel.cut(self.a.size), self.kernel.cut(self.b.size)
+        self.packs_all = cuts[0].count * self.depth * self.terms <= _MOST_AT_ONCE
         self.counts = self.kernel.images(
-            self.a.size, self.b.size, self.a.k, self.b.lies_along_k, self.keeps_a)
+            self.a.size, self.b.size, self.a.k, self.b.lies_along_k, self.has_all_of_a)
+        #: How many groups of tiles are computed along the modes of C.
+        self.group_counts = tuple(-(-cut.count // min(self.kernel.together, cut.count)) for cut in cuts)
         self.images_of_a, self.images_of_b = (
             private_array(self.builder, U32, max(1, count) * IMAGE) for count in self.counts)
 
     # --- tiles of C --------------------------------------------------------------------------------------------------
 
-    def groups(self, cut: Cut, body: Callable[[list[_Tile], bool], None]) -> None:
-        """Run `body` for the tiles along a mode that are computed together, and say whether it is the first time."""
+    @property
+    def has_all_of_a(self) -> bool:
+        """Whether there are images of all of A, not only of the rows that are computed together."""
+        return self.keeps_a or self.packs_all
+
+    def groups(self, cut: Cut, body: Callable[[list[_Tile], Size], None]) -> None:
+        """Run `body` for the tiles along a mode that are computed together, and say which group of tiles they are."""
         together = min(self.kernel.together, cut.count)
         whole = cut.count // together
         if cut.overlap and cut.count % together == 0:
@@ -106,55 +121,63 @@ class _Emitter:
                     for kind in range(together)]
 
         def iteration(counter: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            body(group(counter), False)
+            body(group(counter), counter)
             return []
 
         if whole:
-            body(group(0), True)
+            body(group(0), 0)
         if whole == 2:
-            body(group(1), False)
+            body(group(1), 1)
         elif whole > 2:
             counted_loop(self.builder, index(1), index(whole), index(1), [], iteration, runs_at_least_once=True,
                          unrolled=False)
         rest = range(whole * together, cut.count)
         if rest:
             body([_Tile(kind, tile, cut.start(tile), self._size(cut, kind), cut.overlap if tile == rest[-1] else 0)
-                  for kind, tile in enumerate(rest)], whole == 0)
+                  for kind, tile in enumerate(rest)], whole)
 
     def _size(self, cut: Cut, kind: int) -> int:
         return cut.sizes[kind % len(cut.sizes)]
 
-    def sums_of(self, rows: list[_Tile], columns: list[_Tile], packs: bool) -> None:
-        """Emit the sums of tiles of C; `packs` says that A is not packed yet."""
-        kernel, tiles = self.kernel, self.tiles
+    def sums_of(self, rows: list[_Tile], columns: list[_Tile], group: tuple[Size, Size]) -> None:
+        """Emit the sums of tiles of C, which are a group by its numbers along rows and along columns."""
+        kernel, tiles, b = self.kernel, self.tiles, self.builder
+        self.fetching.block(rows[0].first, columns[0].first, _extent(rows), _extent(columns))
+        if not self.has_all_of_a and isinstance(group[1], int) and group[1] == 0:
+            self.pack_rows(rows)
         for j in columns:
             for i in rows:
                 for part in range(len(kernel.products)):
                     tiles.zero(kernel.total(i.kind, j.kind, part))
-        regular = self.depth - (self.last != self.elements)
+        number = times(b, plus(b, times(b, group[0], self.group_counts[1]), group[1]), self.depth)
+        count = self.group_counts[0] * self.group_counts[1] * self.depth
 
-        def step(k: Size, _: list[ir.Value] | None = None) -> list[ir.Value]:
-            self.step(rows, columns, k, packs)
-            return []
+        def step(k: Size) -> None:
+            self.fetching.share(plus(b, number, k), count)
+            self.step(rows, columns, k)
 
-        if regular <= _UNROLLED:
-            for k in range(regular):
-                step(k)
-        else:
-            counted_loop(self.builder, index(0), index(regular), index(1), [], step, runs_at_least_once=True,
-                         unrolled=False)
-        for k in range(regular, self.depth):
-            step(k)
+        self.along_k(step)
         for j in columns:
             for i in rows:
                 self.store(i, j)
 
-    def step(self, rows: list[_Tile], columns: list[_Tile], k: Size, packs: bool) -> None:
+    def along_k(self, body: Callable[[Size], None]) -> None:
+        """Run `body` for the tiles along k."""
+        regular = self.depth - (self.last != self.elements)
+
+        def iteration(k: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            body(k)
+            return []
+
+        if regular > _UNROLLED:
+            counted_loop(self.builder, index(0), index(regular), index(1), [], iteration, runs_at_least_once=True,
+                         unrolled=False)
+        for k in range(0 if regular <= _UNROLLED else regular, self.depth):
+            body(k)
+
+    def step(self, rows: list[_Tile], columns: list[_Tile], k: Size) -> None:
         """Emit the products of one tile along k."""
         kernel, tiles = self.kernel, self.tiles
-        if packs:
-            for i in rows:
-                self.pack(self.a, i, k, self.images_of_a, partial(self.place_of_a, k, i))
         for j in columns:
             for term in range(self.terms):
                 tiles.load(kernel.b(j.kind, term), *self.image_of_b(j, k, term))
@@ -189,8 +212,8 @@ class _Emitter:
     def place_of_a(self, k: Size, tile: _Tile, term: int) -> Size:
         """Return the number of an image of A."""
         b, rows = self.builder, self.kernel.cut(self.a.size).count
-        along = rows if self.keeps_a else min(self.kernel.together, rows)
-        number = tile.number if self.keeps_a else tile.kind
+        along = rows if self.has_all_of_a else min(self.kernel.together, rows)
+        number = tile.number if self.has_all_of_a else tile.kind
         return plus(b, times(b, k, along * self.terms), plus(b, times(b, number, self.terms), term))
 
     def place_of_b(self, tile: Size, k: Size, term: int) -> Size:
@@ -221,15 +244,22 @@ class _Emitter:
         address = b.ptrtoint(self.a.matrix.pointer, I64)
 
         def pack() -> None:
-            self.groups(self.kernel.cut(self.a.size), pack_rows)
+            self.groups(self.kernel.cut(self.a.size), lambda rows, _: self.pack_rows(rows))
             b.store(address, last)
 
-        def pack_rows(rows: list[_Tile], _: bool) -> None:
-            for tile in rows:
-                for k in range(self.depth):
-                    self.pack(self.a, tile, k, self.images_of_a, partial(self.place_of_a, k, tile))
-
         if_then(b, b.icmp_unsigned("!=", address, b.load(last)), pack)
+
+    def pack_rows(self, rows: Sequence[_Tile]) -> None:
+        """Emit the packing of rows of A.
+
+        All of them are packed before tiles are computed: stores leave a core in their order, so that those behind
+        a product of tiles would wait for it, and loads of what they store for them.
+        """
+        def pack(k: Size) -> None:
+            for tile in rows:
+                self.pack(self.a, tile, k, self.images_of_a, partial(self.place_of_a, k, tile))
+
+        self.along_k(pack)
 
     def pack_b(self) -> None:
         """Emit the packing of what tiles cannot load of B."""
@@ -238,7 +268,7 @@ class _Emitter:
         cut = self.kernel.cut(self.b.size)
         first = self.depth - 1 if self.loads_b else 0
 
-        def pack(group: list[_Tile], _: bool) -> None:
+        def pack(group: list[_Tile], _: Size) -> None:
             for tile in group:
                 for k in range(first, self.depth):
                     self.pack(self.b, tile, k, self.images_of_b, partial(self.place_of_b, tile.number, k))
@@ -257,3 +287,8 @@ class _Emitter:
             for number, row in enumerate(image):
                 target = b.gep(start, [index(number * MOST)])
                 b.store(row, b.bitcast(target, row.type.as_pointer(target.type.addrspace)), align=MOST * WORD)
+
+
+def _extent(tiles: Sequence[_Tile]) -> int:
+    """Return the places of tiles that follow one another."""
+    return sum(tile.size for tile in tiles) - tiles[-1].overlap

@@ -10,21 +10,23 @@ instruction whose pseudo-code rounds otherwise is not told apart: each product i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from llvmlite import ir
 
 from tl_dpnp.kernels.amx.rows import MOST, WORD, AmxRow, Palette
-from tl_dpnp.kernels.llvm import I8, I32, I64, PRIVATE, builtin, constant, counted_loop, index, private_array
+from tl_dpnp.kernels.llvm import I8, I32, I64, PRIVATE, builtin, constant, counted_loop, index, private_array, shuffle
 from tl_dpnp.kernels.narrow_floats import f32_from_bf16
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import U32
 
-__all__ = ["EmulatedTiles", "HardwareTiles", "Tiles", "configure", "release"]
+__all__ = ["EmulatedTiles", "HardwareTiles", "Tiles", "configure", "joined", "release"]
 
 _F32 = ir.FloatType()
 _VOID = ir.VoidType()
+_WORDS = ir.VectorType(I32, MOST)
 _ROW = MOST * WORD
 
 
@@ -41,6 +43,15 @@ def configure(builder: ir.IRBuilder, palette: Palette) -> None:
 def release(builder: ir.IRBuilder) -> None:
     """Give the tiles back, so that the processor keeps no state of them."""
     _assembly(builder, "tilerelease")
+
+
+def joined(builder: ir.IRBuilder, parts: Sequence[ir.Value]) -> ir.Value:
+    """Return vectors, a power of two of them, side by side as one."""
+    while len(parts) > 1:
+        lanes = parts[0].type.count
+        parts = [shuffle(builder, low, [high], range(2 * lanes))
+                 for low, high in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
 
 
 def _assembly(builder: ir.IRBuilder, text: str, *registers: ir.Value) -> None:
@@ -60,6 +71,9 @@ class Tiles(Protocol):
     def store(self, tile: int, pointer: ir.Value, stride: ir.Value) -> None:
         """Store the rows of a tile."""
 
+    def interleaved(self, pieces: Sequence[ir.Value]) -> ir.Value:
+        """Return 16 words of elements of 16 bits of two vectors, or of 8 bits of four, the first one's lowest."""
+
     def multiply_add(self, row: AmxRow, total: int, b: int, a: int) -> None:
         """Add a product to a tile of sums: of tiles with rows of words along k, and with those words as rows."""
 
@@ -78,6 +92,15 @@ class HardwareTiles:
 
     def store(self, tile: int, pointer: ir.Value, stride: ir.Value) -> None:
         _assembly(self.builder, f"tilestored %tmm{tile}, ($0,$1)", self.builder.ptrtoint(pointer, I64), stride)
+
+    def interleaved(self, pieces: Sequence[ir.Value]) -> ir.Value:
+        """By one instruction (`AVX512_VBMI`, which each processor with tiles has); LLVM makes several of a shuffle."""
+        count, bits = len(pieces), 8 * WORD // len(pieces)
+        places = [sum((part * MOST + lane) << part * bits for part in range(count)) for lane in range(MOST)]
+        order = ir.Constant(_WORDS, [ir.Constant(I32, word) for word in places])
+        words = self.builder.bitcast(joined(self.builder, pieces), _WORDS)
+        type_ = ir.FunctionType(_WORDS, [_WORDS, _WORDS])
+        return self.builder.asm(type_, f"vperm{'w' if bits == 16 else 'b'} $1, $2, $0", "=v,v,v", [words, order], False)
 
     def multiply_add(self, row: AmxRow, total: int, b: int, a: int) -> None:
         _assembly(self.builder, f"{row.instruction} %tmm{a}, %tmm{b}, %tmm{total}")
@@ -103,6 +126,12 @@ class EmulatedTiles:
         target = self.builder.bitcast(pointer, I8.as_pointer(pointer.type.addrspace))
         self._call(f"tile_store_{pointer.type.addrspace}", _emit_store, self.registers[tile], target, stride,
                    *map(index, self.shapes[tile]))
+
+    def interleaved(self, pieces: Sequence[ir.Value]) -> ir.Value:
+        builder, bits = self.builder, 8 * WORD // len(pieces)
+        wide = [builder.zext(piece, _WORDS) for piece in pieces]
+        return functools.reduce(builder.or_, [builder.shl(words, constant(_WORDS, bits * part)) if part else words
+                                              for part, words in enumerate(wide)])
 
     def multiply_add(self, row: AmxRow, total: int, b: int, a: int) -> None:
         (rows, words), (b_rows, b_words), (a_rows, a_words) = (self.shapes[tile] for tile in (total, b, a))

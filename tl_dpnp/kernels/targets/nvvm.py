@@ -78,9 +78,7 @@ class Nvvm:
             block.align = 128
         return builder.gep(block, [index(0), index(0)])
 
-    def prefetch_line(
-        self, builder: ir.IRBuilder, pointer: ir.Value, once: bool = False, written: bool = False, offset: int = 0
-    ) -> None:
+    def prefetch_line(self, builder: ir.IRBuilder, pointer: ir.Value, once: bool = False, offset: int = 0) -> None:
         place = f"$0+{offset}" if offset else "$0"
         asm(builder, f"prefetch.global.L2 [{place}];", "l", ir.VoidType(), [builder.ptrtoint(pointer, I64)])
 

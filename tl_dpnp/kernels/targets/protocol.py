@@ -43,13 +43,10 @@ class Target(Protocol):
     def local_memory(self, builder: ir.IRBuilder, size: int) -> ir.Value:
         """Return a pointer to the array of `size` bytes that the work-group shares."""
 
-    def prefetch_line(
-        self, builder: ir.IRBuilder, pointer: ir.Value, once: bool = False, written: bool = False, offset: int = 0
-    ) -> None:
+    def prefetch_line(self, builder: ir.IRBuilder, pointer: ir.Value, once: bool = False, offset: int = 0) -> None:
         """Ask for the cache line at an address of global memory and so many bytes more, which need not be valid.
 
-        A line that is needed `once`, and soon, need not stay in the caches after that; one that is to be `written` is
-        taken from other cores.
+        A line that is needed `once`, and soon, need not stay in the caches after that.
         """
 
     def stream_line(self, builder: ir.IRBuilder, value: ir.Value, pointer: ir.Value) -> None:

@@ -67,11 +67,9 @@ class Spirv:
             block.align = 64
         return builder.gep(block, [index(0), index(0)])
 
-    def prefetch_line(
-        self, builder: ir.IRBuilder, pointer: ir.Value, once: bool = False, written: bool = False, offset: int = 0
-    ) -> None:
+    def prefetch_line(self, builder: ir.IRBuilder, pointer: ir.Value, once: bool = False, offset: int = 0) -> None:
         """x86-64 only: inline assembly, because OpenCL's ``prefetch`` becomes an indirect call in the CPU runtime."""
-        instruction = "prefetchw" if written else "prefetchnta" if once else "prefetcht0"
+        instruction = "prefetchnta" if once else "prefetcht0"
         place = f"{offset}($0)" if offset else "($0)"
         builder.asm(ir.FunctionType(ir.VoidType(), [pointer.type]), f"{instruction} {place}", "r", [pointer], True)
 

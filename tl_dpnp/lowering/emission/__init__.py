@@ -6,6 +6,6 @@ vector takes, ``memory`` emits these, and ``emitter`` walks the nest.
 
 from tl_dpnp.lowering.emission.emitter import emit_nest
 from tl_dpnp.lowering.emission.memory import Ahead, NestArguments
-from tl_dpnp.lowering.emission.prefetching import Shares, fetch_whole
+from tl_dpnp.lowering.emission.prefetching import Shares
 
-__all__ = ["Ahead", "NestArguments", "Shares", "emit_nest", "fetch_whole"]
+__all__ = ["Ahead", "NestArguments", "Shares", "emit_nest"]

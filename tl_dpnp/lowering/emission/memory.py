@@ -60,13 +60,15 @@ class Ahead(NamedTuple):
 
     Where it is `wanted`, `buffers` are to be prefetched: for each, by name, the distance to the next one and its size,
     in bytes.  Where it `streams`, the result `streamed` is to be computed elsewhere and stored past the caches; it
-    comes with the distance to the next one.
+    comes with the distance to the next one.  Products on tiles fetch without being asked to what will `have_room` in
+    the nearest cache.
     """
 
     wanted: ir.Value
     buffers: Mapping[str, tuple[ir.Value, int]]
     streams: ir.Value
     streamed: tuple[StreamedResult, ir.Value] | None = None
+    have_room: bool = False
 
 
 @dataclass(frozen=True)

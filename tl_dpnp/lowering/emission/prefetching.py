@@ -19,7 +19,7 @@ from tl_dpnp.lowering.nest import Buffer, Loop, LoopKind, Nest, Node, Stage, lea
 from tl_dpnp.records import dataclass
 from tl_dpnp.target.core import CACHE_LINE
 
-__all__ = ["Shares", "fetch_whole"]
+__all__ = ["Shares"]
 
 #: Kinds of loops whose iterations run one after the other, or on different sub-groups.
 _COUNTED: tuple[LoopKind, ...] = ("serial", "unrolled", "rows", "columns", "subgroups")
@@ -92,16 +92,6 @@ class Shares:
             start = builder.gep(builder.bitcast(pointers[name], I8.as_pointer(GLOBAL)), [offset])
             for line in range(-(-share // CACHE_LINE)):
                 target_of(builder).prefetch_line(builder, builder.gep(start, [index(line * CACHE_LINE)]), once)
-
-
-def fetch_whole(
-    builder: ir.IRBuilder, buffers: Mapping[str, tuple[ir.Value, int]], pointers: Mapping[str, ir.Value], written: str
-) -> None:
-    """Fetch the operands of a later work-group, of which one is `written`, at once."""
-    for name, (distance, size) in buffers.items():
-        start = builder.gep(builder.bitcast(pointers[name], I8.as_pointer(GLOBAL)), [distance])
-        for line in range(0, size, CACHE_LINE):
-            target_of(builder).prefetch_line(builder, start, written=name == written, offset=line)
 
 
 def _read_in_order(loop: Loop) -> frozenset[str]:

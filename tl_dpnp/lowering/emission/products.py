@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from llvmlite import ir
 
+from tl_dpnp.kernels.amx.fetching import Fetching
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.amx.product import emit_tile_product
 from tl_dpnp.kernels.amx.rows import MOST
@@ -16,7 +17,7 @@ from tl_dpnp.kernels.dpas.fragments import Matrix, Size
 from tl_dpnp.kernels.dpas.gemm import Product, SubGroup, emit_product, uniform
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.elements import from_storage, to_storage
-from tl_dpnp.kernels.llvm import I32, index, private_array
+from tl_dpnp.kernels.llvm import GLOBAL, I32, index, private_array
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.memory import NestArguments
 from tl_dpnp.lowering.emission.variables import PerLane, Variable
@@ -161,7 +162,21 @@ def emit_on_tiles(
         builder, kernel, product_of(parts, arguments), result, sums,
         lambda row, column, rows, columns: finish({m: row, n: column}, loops(rows, columns)), emulated,
         parts.a.buffer.name in arguments.constant and keeps_packed(parts, kernel),
+        _fetching(builder, parts, arguments),
     )
+
+
+def _fetching(builder: ir.IRBuilder, parts: NestProduct, arguments: NestArguments) -> Fetching:
+    """Return what is fetched while a product is computed on tiles."""
+    target, ahead = parts.finish.target, arguments.ahead
+    result = _matrix_of(target, arguments, parts.m.variable, parts.n.variable)
+    own = result if result.strides[0] == 1 and result.pointer.type.addrspace == GLOBAL else None
+    if ahead is None:
+        return Fetching(builder, own)
+    later = {name: Fetching.later(builder, arguments.pointers[name], *each) for name, each in ahead.buffers.items()}
+    written = later.pop(target.buffer.name, None)
+    return Fetching(builder, own, [*later.values()], [] if written is None else [written], ahead.have_room,
+                    ahead.wanted, ahead.streams)
 
 
 def _finish_of_tile(

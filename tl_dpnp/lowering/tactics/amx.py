@@ -73,14 +73,15 @@ def _time(nest: Nest, kernel: TileKernel) -> float:
     assert sizes is not None
     m, n, k = sizes
     (depth, words), rows, columns = kernel.depth(k), kernel.cut(m).count, kernel.cut(n).count
+    tile = AMX.tile if kernel.together > 1 else AMX.single_tile
     terms, products = max(1, kernel.terms), sum(map(len, kernel.products))
-    packed = rows * depth * words
-    if kernel.terms or not lies_along(product.b, product.k.variable, k):
-        packed += n * depth
-    elif k != depth * words * kernel.row.per_word:
-        packed += n
+    # How often each row of an operand is changed, and the rows of the operands.
+    changes = [bool(kernel.terms) + (not is_as_wanted) for is_as_wanted in (
+        lies_along(product.a, product.m.variable, m), lies_along(product.b, product.k.variable, k))]
+    of_a, of_b = rows * depth * words * terms, n * depth * terms
     finished = 0 if stores_sums(product) and len(kernel.products) == 1 else n * rows
-    return (AMX.start + rows * columns * depth * products * AMX.tile + (packed * terms + finished) * AMX.row
+    changed = of_a * changes[0] + of_b * changes[1] + finished
+    return (AMX.start + rows * columns * depth * products * tile + of_a * AMX.row + changed * AMX.changed
             + m * n / _LANES * AMX.line)
 
 
@@ -91,7 +92,8 @@ def _vector_time(nest: Nest) -> float:
     sizes = product.sizes
     assert sizes is not None
     m, n, k = sizes
-    return -(-m // _LANES) * n * k * AMX.vector_time(product.a.buffer.element.name)
+    lines = -(-m // _LANES) * n
+    return lines * (k * AMX.vector_time(product.a.buffer.element.name) + AMX.vector_line)
 
 
 def _remark(nest: Nest, engine: MatrixEngine, used: TileKernel | None) -> str | None:
