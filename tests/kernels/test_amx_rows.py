@@ -50,11 +50,9 @@ def test_palettes_fit_the_products(name):
         assert depth * words * kernel.row.per_word >= k > (depth - 1) * words * kernel.row.per_word
         for i in range(kernel.together):
             for j in range(kernel.together):
-                for part, products in enumerate(kernel.products):
-                    rows, columns = palette.shapes[kernel.total(i, j, part)]
-                    for of_a, of_b in products:
-                        assert palette.shapes[kernel.b(j, of_b)] == (rows, words)
-                        assert palette.shapes[kernel.a(i, of_a)] == (words, columns)
+                rows, columns = palette.shapes[kernel.total(i, j)]
+                assert palette.shapes[kernel.b(j)] == (rows, words)
+                assert palette.shapes[kernel.a(i)] == (words, columns)
         data = palette.configuration
         assert (len(data), data[0], any(data[1:16])) == (64, 1, False)
         assert list(data[48:56]) == [rows for rows, _ in palette.shapes]

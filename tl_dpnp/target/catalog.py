@@ -65,9 +65,9 @@ DPAS = {
 #: products of up to 96 rows, columns and steps, bf16 and i8, each on tiles and by vectors: estimates are off by 11 %
 #: (standard deviation; vectors: 8 to 15 %), and what they choose took 1.002 times as long as the faster one on the
 #: geometric mean.
-#: Rows that are changed were measured on one of Sapphire Rapids, single tiles with 16 products of f32 by three bf16.
+#: Rows that are changed were measured on one of Sapphire Rapids.
 AMX = AmxNumbers(
-    start=16.0, tile=7.9, single_tile=9.5, row=0.5, changed=1.2, line=0.67, vector_line=0.2,
+    start=16.0, tile=7.9, row=0.5, changed=1.2, line=0.67, vector_line=0.2,
     multiply_add=(("f32", 0.2), ("bf16", 0.28), ("f16", 0.28), ("i8", 0.5), ("u8", 0.5)))
 
 #: Measured on two cores of a Xeon of the Sapphire Rapids class (``python -m asv_bench.must_show one-call-30us``).  The

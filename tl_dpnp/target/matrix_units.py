@@ -68,15 +68,14 @@ class DpasNumbers:
 class AmxNumbers:
     """How long products on the tiles of AMX take in nanoseconds, and the same products by vectors.
 
-    There is the time to `start` and end, and that for each product of `tile`s, or of a `single_tile` of C, which is a
-    part of few sums, for each `row` of 16 words that is packed or, in addition, `changed`: transposed, made of f32, or
-    finished by vectors, and for each cache `line` of C.  By vectors a line takes `vector_line`, and `multiply_add` is
-    that of one vector, conversion of its operands included, by their type.
+    There is the time to `start` and end, and that for each product of `tile`s, for each `row` of 16 words that is
+    packed or, in addition, `changed`: transposed, made of f32, or finished by vectors, and for each cache `line` of C.
+    By vectors a line takes `vector_line`, and `multiply_add` is that of one vector, conversion of its operands
+    included, by their type.
     """
 
     start: float
     tile: float
-    single_tile: float
     row: float
     changed: float
     line: float

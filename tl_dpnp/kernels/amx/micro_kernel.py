@@ -15,11 +15,12 @@ __all__ = ["TileKernel", "tile_kernel_named"]
 class TileKernel:
     """A product on tiles; `terms` is the number of bf16 whose sum stands for one f32 operand, 0 for none.
 
-    With up to one term, four tiles of sums, 2 x 2 of C, are computed together: the factors take two tiles each.  With
-    three terms one tile of C is, in two sums, and each factor takes three.
+    Four tiles of sums, 2 x 2 of C, are computed together: the factors take two tiles each, whatever their terms are.
     """
 
     engine: ClassVar[str] = "AMX"
+    #: Tiles along each mode of C that are computed together, at most.
+    together: ClassVar[int] = 2
     row: AmxRow
     terms: int = 0
 
@@ -33,11 +34,6 @@ class TileKernel:
         """The types of A and B in memory."""
         return ("f32", "f32") if self.terms else self.row.types[:2]
 
-    @property
-    def together(self) -> int:
-        """Tiles along each mode of C that are computed together, at most."""
-        return 1 if self.terms > 1 else 2
-
     def cut(self, size: int) -> Cut:
         """Return how a mode of C is cut into tiles."""
         return cut(size, self.together)
@@ -49,10 +45,8 @@ class TileKernel:
         return tiles, -(-words // tiles)
 
     def palette(self, m: int, n: int, k: int) -> Palette:
-        """Return the shapes of the tiles: those of sums, of B, of A; see `sums`, `rows_of_b` and `rows_of_a`."""
+        """Return the shapes of the tiles: those of sums, of B, of A; see `total`, `b` and `a`."""
         (_, words), heights, widths = self.depth(k), self.cut(m).sizes, self.cut(n).sizes
-        if self.terms > 1:
-            return Palette((*[(widths[0], heights[0])] * 2, *[(widths[0], words)] * 3, *[(words, heights[0])] * 3))
         sums = [(widths[j % len(widths)], heights[i % len(heights)]) for j in range(2) for i in range(2)]
         b = [(widths[j % len(widths)], words) for j in range(2)]
         a = [(words, heights[i % len(heights)]) for i in range(2)]
@@ -71,26 +65,26 @@ class TileKernel:
         """Return the bytes of the work-item's own memory that the images of a product take."""
         return sum(self.images(m, n, k, b_along_k, keeps_a)) * IMAGE * WORD
 
-    def total(self, i: int, j: int, part: int) -> int:
-        """Return the number of a tile of sums: row and column among those computed together, and which of the sums."""
-        return part if self.terms > 1 else 2 * j + i
+    def total(self, i: int, j: int) -> int:
+        """Return the number of a tile of sums: row and column among those computed together."""
+        return 2 * j + i
 
-    def b(self, j: int, term: int) -> int:
+    def b(self, j: int) -> int:
         """Return the number of a tile of B."""
-        return 2 + term if self.terms > 1 else 4 + j
+        return 4 + j
 
-    def a(self, i: int, term: int) -> int:
+    def a(self, i: int) -> int:
         """Return the number of a tile of A."""
-        return 5 + term if self.terms > 1 else 6 + i
+        return 6 + i
 
     @property
-    def products(self) -> tuple[tuple[tuple[int, int], ...], ...]:
-        """The terms of A and of B that are multiplied, for each sum that is kept; see `dpas.micro_kernel`."""
-        if self.terms <= 1:
-            return (((0, 0),),)
-        terms = range(self.terms)
-        smaller = sorted(((i, j) for i in terms for j in terms if 0 < i + j <= terms[-1]), key=sum, reverse=True)
-        return ((0, 0),), tuple(smaller)
+    def products(self) -> tuple[tuple[int, int], ...]:
+        """The terms of A and of B that are multiplied, smaller ones first.
+
+        Those that are smaller than the last bit of f32 are left out.  All are added to one sum: that rounds six times
+        for each 32 elements along k, where f32 does 32 times.
+        """
+        return {0: ((0, 0),), 1: ((0, 0),), 3: ((2, 0), (1, 1), (0, 2), (0, 1), (1, 0), (0, 0))}[self.terms]
 
 
 _NAME = re.compile(r"(amx_[a-z]\w+?)(?:_from_f32_by_([13]))?")

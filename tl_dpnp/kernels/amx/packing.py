@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from llvmlite import ir
@@ -15,6 +15,7 @@ from tl_dpnp.kernels.dpas.fragments import Matrix, Size, size_value
 from tl_dpnp.kernels.llvm import I1, I32, constant, index, masked_load
 from tl_dpnp.kernels.narrow_floats import bf16_from_f32
 from tl_dpnp.kernels.simd import transpose
+from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.records import dataclass
 
 __all__ = ["Packer", "plus", "times"]
@@ -73,23 +74,29 @@ class Packer:
         offset = plus(b, times(b, place, across), times(b, k, along))
         return b.gep(self.matrix.pointer, [size_value(offset)])
 
-    def image(self, first: Size, count: int, k: Size, words: int, elements: int) -> list[list[ir.Value]]:
-        """Return the rows of an image for each term of an operand, as vectors of 16 words.
+    def pack(
+        self, first: Size, count: int, k: Size, words: int, elements: int, store: Callable[[int, int, ir.Value], None]
+    ) -> None:
+        """Make an image for each term of an operand: `store` takes the number of a term, that of a row, and the row.
 
         It has `count` places of the mode of C from `first` on, and `words` along k from `k` on, of which `elements`
-        exist.
+        exist.  Rows are vectors of 16 words, and are stored as soon as they are there: those of all terms are more than
+        there are registers.
         """
         across = self.lies_across_k if self.operand == "A" else not self.lies_along_k
-        if across:
-            rows = [self._across(first, count, k, word, words, elements) for word in range(words)]
-        else:
-            rows = [self._along(plus(self.builder, first, place), k, words, elements) for place in range(count)]
-        images = [list(image) for image in zip(*rows, strict=True)]
+        made = words if across else count
+        rows = (self._across(first, count, k, row, words, elements) if across else
+                self._along(plus(self.builder, first, row), k, words, elements) for row in range(made))
         if across == (self.operand == "A"):
-            return images
-        empty = constant(_WORDS, 0)
-        wanted = words if self.operand == "A" else count
-        return [transpose(self.builder, image + [empty] * (MOST - len(image)))[:wanted] for image in images]
+            for row, terms in enumerate(rows):
+                for term, value in enumerate(terms):
+                    store(term, row, value)
+            return
+        empty = [constant(_WORDS, 0)] * (MOST - made)
+        for term, image in enumerate(zip(*rows, strict=True)):
+            wanted = words if self.operand == "A" else count
+            for row, value in enumerate(transpose(self.builder, [*image, *empty])[:wanted]):
+                store(term, row, value)
 
     def _across(self, first: Size, count: int, k: Size, word: int, words: int, elements: int) -> list[ir.Value]:
         """Return, for each term, the words at one place along k of neighbours in the mode of C."""
@@ -127,8 +134,10 @@ class Packer:
             return [constant(_WORDS, 0)] * max(1, self.kernel.terms)
         if self.kernel.terms:
             low, *high = (self._terms(value) for value in found)
-            return [functools.reduce(b.or_, [b.lshr(bits, constant(_WORDS, width)), *(other[term] for other in high)])
-                    for term, bits in enumerate(low)]
+            # LLVM would make one permutation of a shift and an or, which takes longer than both.
+            shifted = [target_of(b).kept(b, b.lshr(bits, constant(_WORDS, width))) for bits in low]
+            return [functools.reduce(b.or_, [bits, *(other[term] for other in high)])
+                    for term, bits in enumerate(shifted)]
         missing = self.kernel.row.per_word - len(found)
         return [self.tiles.interleaved([*found, *[constant(found[0].type, 0)] * missing])]
 

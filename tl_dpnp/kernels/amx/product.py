@@ -43,14 +43,14 @@ class _Tile:
 
 
 def emit_tile_product(
-    builder: ir.IRBuilder, kernel: TileKernel, product: Product, result: Matrix | None, sums: Sequence[ir.Value],
+    builder: ir.IRBuilder, kernel: TileKernel, product: Product, result: Matrix | None, sums: ir.Value,
     finish: Finish, emulated: bool, keeps_a: bool, fetching: Fetching,
 ) -> None:
     """Emit a product of known sizes; the tiles are configured.
 
     With `keeps_a`, A is packed where its address is not that of the last time: nothing may have written to it since.
-    Sums are stored to `result`, whose columns have no gaps; without it they are stored to `sums`, pointers
-    to memory for a tile for each of the sums that are kept, and `finish` is called.
+    Sums are stored to `result`, whose columns have no gaps; without it they are stored to `sums`, a pointer to memory
+    for a tile, and `finish` is called.
     """
     m, n, k = product.m, product.n, product.k
     assert isinstance(m, int)
@@ -78,7 +78,7 @@ class _Emitter:
     a: Packer
     b: Packer
     result: Matrix | None
-    sums: Sequence[ir.Value]
+    sums: ir.Value
     finish: Finish
     keeps_a: bool
     fetching: Fetching
@@ -147,8 +147,7 @@ class _Emitter:
             self.pack_rows(rows)
         for j in columns:
             for i in rows:
-                for part in range(len(kernel.products)):
-                    tiles.zero(kernel.total(i.kind, j.kind, part))
+                tiles.zero(kernel.total(i.kind, j.kind))
         number = times(b, plus(b, times(b, group[0], self.group_counts[1]), group[1]), self.depth)
         count = self.group_counts[0] * self.group_counts[1] * self.depth
 
@@ -178,18 +177,16 @@ class _Emitter:
     def step(self, rows: list[_Tile], columns: list[_Tile], k: Size) -> None:
         """Emit the products of one tile along k."""
         kernel, tiles = self.kernel, self.tiles
-        for j in columns:
-            for term in range(self.terms):
-                tiles.load(kernel.b(j.kind, term), *self.image_of_b(j, k, term))
-        for i in rows:
-            for term in range(self.terms):
-                place = self.place_of_a(k, i, term)
-                tiles.load(kernel.a(i.kind, term), self.at(self.images_of_a, place), _ROW)
-            for j in columns:
-                for part, products in enumerate(kernel.products):
-                    for of_a, of_b in products:
-                        tiles.multiply_add(kernel.row, kernel.total(i.kind, j.kind, part), kernel.b(j.kind, of_b),
-                                           kernel.a(i.kind, of_a))
+        last: tuple[int, int] | tuple[None, None] = None, None
+        for of_a, of_b in kernel.products:
+            for j in columns if of_b != last[1] else ():
+                tiles.load(kernel.b(j.kind), *self.image_of_b(j, k, of_b))
+            for i in rows:
+                if of_a != last[0]:
+                    tiles.load(kernel.a(i.kind), self.at(self.images_of_a, self.place_of_a(k, i, of_a)), _ROW)
+                for j in columns:
+                    tiles.multiply_add(kernel.row, kernel.total(i.kind, j.kind), kernel.b(j.kind), kernel.a(i.kind))
+            last = of_a, of_b
 
     def store(self, i: _Tile, j: _Tile) -> None:
         """Store a tile of sums, or finish it by way of the work-item's own memory."""
@@ -197,10 +194,9 @@ class _Emitter:
         if self.result is not None:
             columns = self.result.strides[1]
             pointer = b.gep(self.result.pointer, [size_value(plus(b, i.first, times(b, j.first, columns)))])
-            self.tiles.store(kernel.total(i.kind, j.kind, 0), pointer, size_value(times(b, columns, WORD)))
+            self.tiles.store(kernel.total(i.kind, j.kind), pointer, size_value(times(b, columns, WORD)))
             return
-        for part in range(len(kernel.products)):
-            self.tiles.store(kernel.total(i.kind, j.kind, part), self.sums[part], _ROW)
+        self.tiles.store(kernel.total(i.kind, j.kind), self.sums, _ROW)
         self.finish(i.first, j.first, range(i.overlap, i.size), range(j.overlap, j.size))
 
     # --- images ------------------------------------------------------------------------------------------------------
@@ -281,12 +277,12 @@ class _Emitter:
         """Pack the images of a tile, one for each term."""
         b = self.builder
         elements = self.last if isinstance(k, int) and k == self.depth - 1 else self.elements
-        found = packer.image(tile.first, tile.size, times(b, k, self.elements), self.words, elements)
-        for term, image in enumerate(found):
-            start = self.at(images, place(term))
-            for number, row in enumerate(image):
-                target = b.gep(start, [index(number * MOST)])
-                b.store(row, b.bitcast(target, row.type.as_pointer(target.type.addrspace)), align=MOST * WORD)
+
+        def store(term: int, number: int, row: ir.Value) -> None:
+            target = b.gep(self.at(images, place(term)), [index(number * MOST)])
+            b.store(row, b.bitcast(target, row.type.as_pointer(target.type.addrspace)), align=MOST * WORD)
+
+        packer.pack(tile.first, tile.size, times(b, k, self.elements), self.words, elements, store)
 
 
 def _extent(tiles: Sequence[_Tile]) -> int:

@@ -32,7 +32,6 @@ from tl_dpnp.lowering.nest import (
     Index,
     Loop,
     Node,
-    Total,
     map_accesses,
 )
 from tl_dpnp.lowering.nest_products import NestProduct, keeps_packed, product_in, stores_sums
@@ -152,12 +151,10 @@ def emit_on_tiles(
     parts = product_in(loop)
     assert parts is not None
     m, n = parts.m.variable, parts.n.variable
-    buffers, loops = _finish_of_tile(parts, len(kernel.products))
-    result = None
-    if stores_sums(parts) and len(kernel.products) == 1:
-        result = _matrix_of(parts.finish.target, arguments, m, n)
-    pointers.update({buffer.name: private_array(builder, buffer.element, buffer.elements) for buffer in buffers})
-    sums = [builder.bitcast(pointers[buffer.name], ir.PointerType(I32)) for buffer in buffers]
+    buffer, loops = _finish_of_tile(parts)
+    result = _matrix_of(parts.finish.target, arguments, m, n) if stores_sums(parts) else None
+    pointers[buffer.name] = private_array(builder, buffer.element, buffer.elements)
+    sums = builder.bitcast(pointers[buffer.name], ir.PointerType(I32))
     emit_tile_product(
         builder, kernel, product_of(parts, arguments), result, sums,
         lambda row, column, rows, columns: finish({m: row, n: column}, loops(rows, columns)), emulated,
@@ -179,10 +176,8 @@ def _fetching(builder: ir.IRBuilder, parts: NestProduct, arguments: NestArgument
                     ahead.wanted, ahead.streams)
 
 
-def _finish_of_tile(
-    parts: NestProduct, count: int
-) -> tuple[tuple[Buffer, ...], Callable[[range, range], tuple[Node, ...]]]:
-    """Return memory for the sums of a tile, of which there are 1 or 2, and loops that store some of them to C.
+def _finish_of_tile(parts: NestProduct) -> tuple[Buffer, Callable[[range, range], tuple[Node, ...]]]:
+    """Return memory for the sums of a tile, and loops that store some of them to C.
 
     A column has 16 rows.  The loops add to the variables of those of the product, which are the first row and the first
     column of the tile.
@@ -190,20 +185,16 @@ def _finish_of_tile(
     m, n = parts.m.variable, parts.n.variable
     row, column = f"{m}.tile", f"{n}.tile"
     element, finish = parts.total.buffer.element, parts.finish
-    sums = tuple(Buffer(f"tile.{part}", element, (1, MOST), "private", (MOST, MOST)) for part in range(count))
+    sums = Buffer("tile", element, (1, MOST), "private", (MOST, MOST))
     added: dict[Index, Index] = {(m,): (m, row), (n,): (n, column)}
 
-    def moved(access: Access) -> Access:
+    def change(access: Access) -> Access:
+        if access == parts.total:
+            return Access(sums, ((row,), (column,)))
         return Access(access.buffer, tuple(added.get(entry, entry) for entry in access.indices))
 
-    def change(access: Access) -> Expression:
-        if access != parts.total:
-            return moved(access)
-        first, *others = (Access(buffer, ((row,), (column,))) for buffer in sums)
-        return Total(first, others[0]) if others else first
-
     scale = None if finish.scale is None else map_accesses(finish.scale, change)
-    assign = replace(finish, target=moved(finish.target), value=map_accesses(finish.value, change), scale=scale)
+    assign = replace(finish, target=change(finish.target), value=map_accesses(finish.value, change), scale=scale)
 
     def loops(rows: range, columns: range) -> tuple[Node, ...]:
         inner = Loop(row, rows.start, rows.stop, (assign,), kind="vectorized")

@@ -73,15 +73,14 @@ def _time(nest: Nest, kernel: TileKernel) -> float:
     assert sizes is not None
     m, n, k = sizes
     (depth, words), rows, columns = kernel.depth(k), kernel.cut(m).count, kernel.cut(n).count
-    tile = AMX.tile if kernel.together > 1 else AMX.single_tile
-    terms, products = max(1, kernel.terms), sum(map(len, kernel.products))
+    terms, products = max(1, kernel.terms), len(kernel.products)
     # How often each row of an operand is changed, and the rows of the operands.
     changes = [bool(kernel.terms) + (not is_as_wanted) for is_as_wanted in (
         lies_along(product.a, product.m.variable, m), lies_along(product.b, product.k.variable, k))]
     of_a, of_b = rows * depth * words * terms, n * depth * terms
-    finished = 0 if stores_sums(product) and len(kernel.products) == 1 else n * rows
+    finished = 0 if stores_sums(product) else n * rows
     changed = of_a * changes[0] + of_b * changes[1] + finished
-    return (AMX.start + rows * columns * depth * products * tile + of_a * AMX.row + changed * AMX.changed
+    return (AMX.start + rows * columns * depth * products * AMX.tile + of_a * AMX.row + changed * AMX.changed
             + m * n / _LANES * AMX.line)
 
 
