@@ -281,6 +281,7 @@ SECTIONS = {
                       which=name) for name, bound in (("bf16", 4.0), ("i8", 10.0))),
              Target("least", "vectors", 0.9)),
             one_core=True, peers=("vectors", "mkl"), columns=tiles.ERRORS, quick=("bf16 32x32x32", "i8 16x16x64"),
+            draw=tiles.drawn,
         ),
         fused_programs(Programs()),
         against_peers(Programs()),

@@ -14,7 +14,7 @@ from .contests import Contest, case_name, parse_case
 from .tables import Shape
 from .timing import Contestant
 
-__all__ = ["CASES", "ERRORS", "products"]
+__all__ = ["CASES", "ERRORS", "drawn", "products"]
 
 #: Shapes that are held to a target, and more that are drawn.
 _NAMED = tuple(Shape(*map(int, text.split("x"))) for text in "32x32x32 64x64x64 16x16x64 128x128x128 35x9x35".split())
@@ -29,12 +29,14 @@ _MEGABYTES, _PASSES = 0.5, 64
 ERRORS = ("error", "error of vectors")
 
 
-def _drawn() -> tuple[Shape, ...]:
-    draw = random.Random(_SEED)
-    return tuple(Shape(*(draw.randint(1, _LARGEST) for _ in range(3))) for _ in range(_DRAWN))
+def drawn(seed: int) -> tuple[str, ...]:
+    """Return the named shapes and as many drawn ones as there are in all cases, of each type."""
+    draw = random.Random(seed)
+    shapes = tuple(Shape(*(draw.randint(1, _LARGEST) for _ in range(3))) for _ in range(_DRAWN))
+    return tuple(case_name(shape, name) for name in _TYPES for shape in (*_NAMED, *shapes))
 
 
-CASES = tuple(case_name(shape, name) for name in _TYPES for shape in (*_NAMED, *_drawn()))
+CASES = drawn(_SEED)
 
 
 def products(case: str) -> Contest:

@@ -77,10 +77,13 @@ def _time(nest: Nest, kernel: TileKernel) -> float:
     # How often each row of an operand is changed, and the rows of the operands.
     changes = [bool(kernel.terms) + (not is_as_wanted) for is_as_wanted in (
         lies_along(product.a, product.m.variable, m), lies_along(product.b, product.k.variable, k))]
-    of_a, of_b = rows * depth * words * terms, n * depth * terms
-    finished = 0 if stores_sums(product) else n * rows
-    changed = of_a * changes[0] + of_b * changes[1] + finished
-    return (AMX.start + rows * columns * depth * products * AMX.tile + of_a * AMX.row + changed * AMX.changed
+    packed, of_b = rows * depth * words * terms, n * depth * terms
+    changed = packed * changes[0] + of_b * changes[1]
+    if not changes[1] and k != depth * words * kernel.row.per_word:
+        packed += n  # the ends of columns of B
+    if not stores_sums(product):
+        changed += n * rows
+    return (AMX.start + rows * columns * depth * products * AMX.tile + packed * AMX.row + changed * AMX.changed
             + m * n / _LANES * AMX.line)
 
 
