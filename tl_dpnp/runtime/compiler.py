@@ -145,6 +145,10 @@ def _compile(
     program: Program, device: Device, options: LoweringOptions, cache: DiskCache | None, key: str,
     start: float,
 ) -> CompiledKernel:
+    if device.family == "sycl":
+        from tl_dpnp.runtime.sycl import compilation
+
+        compilation.prepare()
     kernel = _lower(program, device, options)
     with span("compile", "host compiler", timed), faults_in(program):
         code = _BUILD[device.family](kernel, device)
