@@ -98,7 +98,7 @@ def test_the_process_imports_nothing_but_what_it_runs(tmp_path):
     code = llvm_process._START.replace('worker["main"](sys.argv[2])', "print(*sys.modules)")
     assert code != llvm_process._START
     imported = subprocess.run([sys.executable, "-S", "-c", code, llvm_worker.__file__], capture_output=True, text=True,
-                              check=True, cwd=tmp_path).stdout.split()
+                              check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": "."}).stdout.split()
     assert "ctypes" in imported
     assert not {"llvmlite", "tl_dpnp", "typing", "re", "traceback", "site"} & set(imported)
 

@@ -30,10 +30,10 @@ __all__ = ["LLVM", "LLVMProcess"]
 _SECONDS = 300
 #: Characters of what the process wrote that an error repeats.
 _MOST_TEXT = 2000
-#: Runs a file by itself, without what its packages import, from its byte code where Python has kept that.  What lies in
-#: the current folder is not imported.
+#: Runs a file by itself, without what its packages import, from its byte code where Python has kept that.  Nothing is
+#: imported from the current folder, which `PYTHONPATH=.` names, too.
 _START = """import sys
-sys.path[:] = filter(None, sys.path)
+sys.path[:] = [folder for folder in sys.path if folder.startswith("/")]
 from importlib.machinery import SourceFileLoader
 worker = {"__name__": "llvm_worker"}
 exec(SourceFileLoader("llvm_worker", sys.argv[1]).get_code("llvm_worker"), worker)
