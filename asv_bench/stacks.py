@@ -2,7 +2,7 @@
 
 This environment runs against that of another interpreter, with the tl_dpnp of this checkout in both.  Two processes
 take turns, so that noise meets both alike.  Section ``compile`` starts processes in turns, each with an empty cache,
-and counts the wall-clock time from a program's text to its first result, imports not counted.
+and counts the wall-clock time from a program's text to its first result; imports and the arrays are made before.
 
 Speeds are the other stack's over this one's: above 1 the other one is faster.  A case under `LEAST` is measured again,
 `AGAIN` times in other processes and three times as long; the median of all counts.

@@ -7,6 +7,7 @@ the order of the pages, and what names in docstrings are looked for as.
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -67,9 +68,9 @@ copybutton_exclude = ".linenos, .gp, .go"
 
 
 def _read(app: Any, name: str, text: list[str]) -> None:
-    """Give the start page the side bar, and the gallery in place of the list of its programs."""
+    """Give pages the gallery in place of the list of its programs, and the start page the side bar."""
+    text[0] = re.sub(r"\]\(examples/README\.md(#[\w-]+)?\)", "](/docs/gallery/index.md)", text[0])
     if name == root_doc:
-        text[0] = text[0].replace("](examples/README.md)", "](docs/gallery/index.md)")
         for caption, pages in PAGES.items():
             listed = "\n".join(f"{TITLES[page]} </{page}>" if page in TITLES else f"/{page}" for page in pages)
             text[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{listed}\n```\n"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import struct
+import subprocess
 import sys
 import threading
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import pytest
 
 import tl_dpnp
 from tl_dpnp.errors import LoweringError
+from tl_dpnp.runtime.sycl import llvm_process, llvm_worker
 from tl_dpnp.runtime.sycl.casts import with_plain_casts
 from tl_dpnp.runtime.sycl.inline_assembly import Assembly, with_assembly, without_assembly
 from tl_dpnp.runtime.sycl.llvm_process import LLVMProcess
@@ -20,15 +23,11 @@ needs_current = pytest.mark.skipif(find_spec("numba_dpex") is not None, reason="
 
 #: What runs in the process: no LLVM, but what the text asks for.
 WORKER = """
-import os, sys, types
+import os, sys
 sys.path[:] = {path!r}
-sys.modules["llvmlite"] = package = types.ModuleType("llvmlite")
-sys.modules["llvmlite.binding"] = package.binding = types.ModuleType("llvmlite.binding")
-for name in ("initialize_all_targets", "initialize_all_asmprinters", "set_option"):
-    setattr(package.binding, name, lambda *arguments: None)
 from tl_dpnp.runtime.sycl import llvm_worker
 
-def result(binding, task, text):
+def result(llvm, task, text):
     if text == b"abort":
         print("an assertion failed", file=sys.stderr, flush=True)
         os.abort()
@@ -39,8 +38,9 @@ def result(binding, task, text):
         os.kill(os.getpid(), 9)
     return (llvm_worker.REFUSED, b"no module") if text == b"refuse" else (llvm_worker.DONE, task + b" " + text)
 
+llvm_worker.Library = str
 llvm_worker._result = result
-llvm_worker.main()
+llvm_worker.main("no library")
 """
 
 
@@ -89,6 +89,65 @@ def test_the_process_ends_with_its_owner(process):
     process.optimise("x")
     process._process.stdin.close()
     assert process._process.wait(timeout=20) == 0
+
+
+def test_the_process_imports_nothing_but_what_it_runs(tmp_path):
+    """A first compilation waits for it: llvmlite, what Python's site imports and packages of ours took 40 ms of it."""
+    for name in ("resource", "struct", "ctypes"):
+        (tmp_path / f"{name}.py").write_text("raise AssertionError('a file of the user')")
+    code = llvm_process._START.replace('worker["main"](sys.argv[2])', "print(*sys.modules)")
+    assert code != llvm_process._START
+    imported = subprocess.run([sys.executable, "-S", "-c", code, llvm_worker.__file__], capture_output=True, text=True,
+                              check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": "."}).stdout.split()
+    assert "ctypes" in imported
+    assert not {"llvmlite", "tl_dpnp", "typing", "re", "traceback", "site"} & set(imported)
+
+
+def test_a_compilation_starts_the_process_before_it_lowers(monkeypatch):
+    from tl_dpnp.runtime import compiler
+    from tl_dpnp.runtime.sycl import compilation
+
+    done = []
+    monkeypatch.setattr(compilation, "_is_numba_dpex_here", lambda: False)
+    monkeypatch.setattr(LLVMProcess, "_running", lambda self: done.append("start"))
+
+    def stop(*_):
+        done.append("lower")
+        raise LoweringError("a planted fault")
+
+    monkeypatch.setattr(compiler, "_lower", stop)
+    kernel = tl_dpnp.compile("func @f(%x: memref<f32x8>) {\n  axpby.n 1.0, %x, 1.0, %x\n}", cache=False)
+    with pytest.raises(LoweringError, match="a planted fault"):
+        kernel.inspect_spirv()
+    assert done == ["start", "lower"]
+
+
+def test_what_hinders_the_start_is_said_by_what_needs_it(monkeypatch):
+    from tl_dpnp.runtime.sycl import compilation
+
+    def refused(_):
+        raise LoweringError("no LLVM")
+
+    monkeypatch.setattr(compilation, "_is_numba_dpex_here", lambda: False)
+    monkeypatch.setattr(LLVMProcess, "_running", refused)
+    compilation.prepare()
+    with pytest.raises(LoweringError, match="no LLVM"):
+        compilation.translate("")
+
+
+def test_to_start_does_not_wait_for_a_task(process):
+    with process._lock:
+        process.start()
+    assert process._process is None
+    process.start()
+    assert process._process is not None
+
+
+@pytest.mark.parametrize("package", [None, SimpleNamespace(origin="/nowhere", submodule_search_locations=["/nowhere"])])
+def test_without_the_library(monkeypatch, package):
+    monkeypatch.setattr(llvm_process, "find_spec", lambda name: package)
+    with pytest.raises(LoweringError, match=r"no libllvmlite\.so of (llvmlite|/nowhere): install llvmlite again"):
+        LLVMProcess().translate("")
 
 
 def test_without_an_interpreter(monkeypatch):

@@ -86,8 +86,16 @@ def _build_for_cuda(kernel: LoweredKernel, device: Device) -> DeviceCode:
     return numba_cuda_adapter.build(kernel, device)
 
 
+def _prepare_for_sycl() -> None:
+    from tl_dpnp.runtime.sycl import compilation
+
+    compilation.prepare()
+
+
 #: What compiles a lowered kernel, by the family of its device.
 _BUILD = {"sycl": _build_for_sycl, "cuda": _build_for_cuda}
+#: What has that start before a kernel is lowered, where it takes its time.
+_PREPARE = {"sycl": _prepare_for_sycl}
 
 
 def cache_key(program: Program, device: Device, options: LoweringOptions) -> str:
@@ -145,6 +153,8 @@ def _compile(
     program: Program, device: Device, options: LoweringOptions, cache: DiskCache | None, key: str,
     start: float,
 ) -> CompiledKernel:
+    if device.family in _PREPARE:
+        _PREPARE[device.family]()
     kernel = _lower(program, device, options)
     with span("compile", "host compiler", timed), faults_in(program):
         code = _BUILD[device.family](kernel, device)

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 from importlib.util import find_spec
 
-from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.lowering.pipeline import LoweredKernel
 from tl_dpnp.runtime.device_code import DeviceCode
 
-__all__ = ["build", "require_offline", "translate"]
+__all__ = ["build", "prepare", "require_offline", "translate"]
 
 
 def _is_numba_dpex_here() -> bool:
     return find_spec("numba_dpex") is not None
+
+
+def prepare() -> None:
+    """Have what `build` will wait for start, while a kernel is lowered; what goes wrong, `build` says."""
+    if not _is_numba_dpex_here():
+        from tl_dpnp.runtime.sycl.llvm_process import LLVM
+
+        with contextlib.suppress(LoweringError, OSError):
+            LLVM.start()
 
 
 def build(lowered: LoweredKernel) -> DeviceCode:

@@ -1,7 +1,7 @@
 """The process in which LLVM makes SPIR-V: what LLVM does not expect ends the process that it runs in.
 
-It is started by the first compilation, and again by the next one after it has ended.  It lives as long as this process,
-and ends by itself where its standard input does.
+It is started by the first compilation, before the kernel is lowered, and again by the next one after it has ended.  It
+lives as long as this process, and ends by itself where its standard input does.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import IO
 
 from tl_dpnp.errors import LoweringError
+from tl_dpnp.runtime.sycl import llvm_worker
 from tl_dpnp.runtime.sycl.llvm_worker import ENDED, HEADER, REFUSED
 
 __all__ = ["LLVM", "LLVMProcess"]
@@ -28,7 +30,14 @@ __all__ = ["LLVM", "LLVMProcess"]
 _SECONDS = 300
 #: Characters of what the process wrote that an error repeats.
 _MOST_TEXT = 2000
-_START = "import sys; sys.path[:] = sys.argv[1:]; from tl_dpnp.runtime.sycl.llvm_worker import main; main()"
+#: Runs a file by itself, without what its packages import, from its byte code where Python has kept that.  Nothing is
+#: imported from the current folder, which `PYTHONPATH=.` names, too.
+_START = """import sys
+sys.path[:] = [folder for folder in sys.path if folder.startswith("/")]
+from importlib.machinery import SourceFileLoader
+worker = {"__name__": "llvm_worker"}
+exec(SourceFileLoader("llvm_worker", sys.argv[1]).get_code("llvm_worker"), worker)
+worker["main"](sys.argv[2])"""
 
 
 class _GoneError(Exception):
@@ -46,6 +55,14 @@ class LLVMProcess:
         self._owner = 0
         self._lock = threading.Lock()
         os.register_at_fork(after_in_child=self._forget)
+
+    def start(self) -> None:
+        """Have the process start, unless it runs or another thread sees to it: what comes later need not wait then."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._running()
+            finally:
+                self._lock.release()
 
     def optimise(self, text: str) -> str:
         """Return a module in LLVM IR, its functions inlined and optimised; raises what `translate` does."""
@@ -82,14 +99,11 @@ class LLVMProcess:
         if self._process is not None and self._process.poll() is not None:
             self._end()
         if self._process is None or self._written is None:
-            if not (self._command or sys.executable):
-                raise LoweringError("LLVM runs in a process of its own, and there is no interpreter to start it with: "
-                                    "set sys.executable")
+            command = self._command or _command()
             self._written = tempfile.TemporaryFile(prefix="tl_dpnp-")  # noqa: SIM115 (`_end` closes it)
             # A session of its own, so that Ctrl-C is for this process alone.
             self._process = subprocess.Popen(
-                self._command or [sys.executable, "-c", _START, *map(str, sys.path)], stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, stderr=self._written, start_new_session=True,
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._written, start_new_session=True,
             )
             if not self._owner:
                 atexit.register(self._at_exit)
@@ -152,6 +166,21 @@ class LLVMProcess:
     def _forget(self) -> None:
         """Leave the process to the parent of a fork: its answers are for that."""
         self._process, self._lock = None, threading.Lock()
+
+
+def _command() -> list[str]:
+    """Return what starts the process: an interpreter that imports no more than it needs (``-S``: no site-packages)."""
+    if not sys.executable:
+        raise LoweringError("LLVM runs in a process of its own, and there is no interpreter to start it with: "
+                            "set sys.executable")
+    package = find_spec("llvmlite")
+    folders = (package and package.submodule_search_locations) or ()
+    libraries = (os.path.join(folder, "binding", "libllvmlite.so") for folder in folders)
+    library = next(filter(os.path.exists, libraries), None)
+    if library is None:
+        raise LoweringError("kernels are compiled by LLVM as llvmlite 0.50 has it, and there is no libllvmlite.so of "
+                            f"{package.origin if package else 'llvmlite'}: install llvmlite again")
+    return [sys.executable, "-S", "-c", _START, llvm_worker.__file__, library]
 
 
 def _ended(code: int, written: str) -> LoweringError:
