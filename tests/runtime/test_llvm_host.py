@@ -91,14 +91,15 @@ def test_the_process_ends_with_its_owner(process):
     assert process._process.wait(timeout=20) == 0
 
 
-def test_the_process_imports_nothing_but_what_it_runs(tmp_path):
+def test_the_process_imports_nothing_but_what_it_runs(tmp_path, monkeypatch):
     """A first compilation waits for it: llvmlite, what Python's site imports and packages of ours took 40 ms of it."""
     for name in ("resource", "struct", "ctypes"):
         (tmp_path / f"{name}.py").write_text("raise AssertionError('a file of the user')")
+    monkeypatch.setenv("PYTHONPATH", ".")
     code = llvm_process._START.replace('worker["main"](sys.argv[2])', "print(*sys.modules)")
     assert code != llvm_process._START
     imported = subprocess.run([sys.executable, "-S", "-c", code, llvm_worker.__file__], capture_output=True, text=True,
-                              check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": "."}).stdout.split()
+                              check=True, cwd=tmp_path, env=llvm_process._environment()).stdout.split()
     assert "ctypes" in imported
     assert not {"llvmlite", "tl_dpnp", "typing", "re", "traceback", "site"} & set(imported)
 

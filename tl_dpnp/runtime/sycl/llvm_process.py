@@ -30,10 +30,10 @@ __all__ = ["LLVM", "LLVMProcess"]
 _SECONDS = 300
 #: Characters of what the process wrote that an error repeats.
 _MOST_TEXT = 2000
-#: Runs a file by itself, without what its packages import, from its byte code where Python has kept that.  Nothing is
-#: imported from the current folder, which `PYTHONPATH=.` names, too.
+#: Runs a file by itself, without what its packages import, from its byte code where Python has kept that.  It imports
+#: Python's own modules only: neither the current folder is looked into nor, since `_environment` has none, PYTHONPATH.
 _START = """import sys
-sys.path[:] = [folder for folder in sys.path if folder.startswith("/")]
+sys.path[:] = filter(None, sys.path)
 from importlib.machinery import SourceFileLoader
 worker = {"__name__": "llvm_worker"}
 exec(SourceFileLoader("llvm_worker", sys.argv[1]).get_code("llvm_worker"), worker)
@@ -104,6 +104,7 @@ class LLVMProcess:
             # A session of its own, so that Ctrl-C is for this process alone.
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._written, start_new_session=True,
+                env=_environment(),
             )
             if not self._owner:
                 atexit.register(self._at_exit)
@@ -181,6 +182,10 @@ def _command() -> list[str]:
         raise LoweringError("kernels are compiled by LLVM as llvmlite 0.50 has it, and there is no libllvmlite.so of "
                             f"{package.origin if package else 'llvmlite'}: install llvmlite again")
     return [sys.executable, "-S", "-c", _START, llvm_worker.__file__, library]
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
 def _ended(code: int, written: str) -> LoweringError:
