@@ -10,7 +10,6 @@ Source: PTX ISA 9.0, sections 9.7.9.25.4 (cp.async.bulk) and 9.7.13.15 (mbarrier
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,6 +17,19 @@ from functools import partial
 from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, LOCAL, Intrinsic, counted_loop, if_then, index
+from tl_dpnp.kernels.ring_slots import (
+    ALIGNMENT,
+    Kept,
+    Slot,
+    greatest,
+    int32,
+    is_taken,
+    least,
+    offset_of,
+    shift_of,
+    size_of,
+    start_of,
+)
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.kernels.targets.nvvm import asm, special_register
 from tl_dpnp.records import dataclass
@@ -26,56 +38,11 @@ from tl_dpnp.scalars import INDEX
 __all__ = ["Kept", "Ring", "Slot"]
 
 _VOID = ir.VoidType()
-_ALIGNMENT, _WARP = 16, 32
+_WARP = 32
 #: Bytes before and behind the whole 16 bytes of a run, at most.
 _BETWEEN = 30
 #: Gives for the number of a word, in 32 bits, which one it is in global and in local memory.
 _Places = Callable[[ir.Value], tuple[ir.Value, ir.Value]]
-
-
-@dataclass(frozen=True)
-class Slot:
-    """Where in a stage an operand lies, in bytes; `word` is the size of what threads copy.
-
-    Consecutive operands of teams are `pitch` apart.  With `is_merged` the operands of a block follow one another in
-    global memory; with `in_table` their addresses are in a table, to which an offset is added.  Those of a block lie as
-    far behind a multiple of `line` as in global memory, of 128 bytes or of 16.  Each is that of `share` work-groups
-    which follow one another, and of all teams of a block; or it is one of so many `parts` of a matrix, the last of
-    which is shorter than the others; or a piece of one, `skip` bytes from its start.  The matrix has `matrix` bytes.
-    """
-
-    offset: int
-    pitch: int
-    bytes: int
-    word: int
-    is_merged: bool
-    in_table: bool
-    is_result: bool
-    line: int
-    share: int = 1
-    parts: int = 1
-    matrix: int = 0
-    skip: int = 0
-
-    @property
-    def shifts(self) -> bool:
-        """Whether what a turn copies begins anywhere between two multiples of a line, in global and local memory."""
-        return self.is_merged and math.gcd(self.bytes, self.matrix, self.skip) % self.line != 0
-
-    @property
-    def has_edges(self) -> bool:
-        """Whether what a turn copies may begin or end between two multiples of 16 bytes."""
-        return self.is_merged and self.unit != _ALIGNMENT
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether each work-group has one of its own."""
-        return self.share == self.parts == 1 and not self.matrix
-
-    @property
-    def unit(self) -> int:
-        """What the engine wants the address of the first operand to be a multiple of."""
-        return math.gcd(self.bytes, self.matrix, self.skip, _ALIGNMENT)
 
 
 @dataclass(frozen=True)
@@ -93,20 +60,6 @@ class _Run:
     fits: ir.Value
     skipped: ir.Value
     inner: ir.Value
-
-
-@dataclass(frozen=True)
-class Kept:
-    """An operand that stays in local memory: its place and its size in bytes, and that of the words that are copied.
-
-    It has `columns` columns, each followed by a `gap` of so many words.
-    """
-
-    place: int
-    bytes: int
-    word: int
-    columns: int
-    gap: int
 
 
 @dataclass(frozen=True)
@@ -158,10 +111,10 @@ class Ring:
             threads = self._threads(b)
             for kept, address in zip(operands, a, strict=True):
                 def places(number: ir.Value, kept: Kept = kept) -> tuple[ir.Value, ir.Value]:
-                    column = b.udiv(number, _word(kept.bytes // kept.word // kept.columns))
-                    return number, b.add(number, b.mul(column, _word(kept.gap)))
+                    column = b.udiv(number, int32(kept.bytes // kept.word // kept.columns))
+                    return number, b.add(number, b.mul(column, int32(kept.gap)))
 
-                self._copy(b, kept.word, _word(kept.place), address, _word(kept.bytes // kept.word), self._thread(b),
+                self._copy(b, kept.word, int32(kept.place), address, int32(kept.bytes // kept.word), self._thread(b),
                            threads, True, places if kept.gap else None)
 
         return Intrinsic("ring_keep", (INDEX,) * len(operands), None, emit)
@@ -201,12 +154,12 @@ class Ring:
 
         Turns fit in 32 bits, since each has a work-group of its own in memory; 64 bits are slow to divide.
         """
-        return b.zext(b.urem(b.trunc(turn, I32), _word(count)), I64)
+        return b.zext(b.urem(b.trunc(turn, I32), int32(count)), I64)
 
     def shift(self, slot: Slot) -> Intrinsic:
         """``ring_shift(address, first)``: how far behind its place the operand of a batch lies in a turn, in bytes."""
         def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> ir.Value:
-            return _shift(b, slot, _start(b, slot, *a))
+            return shift_of(b, slot, start_of(b, slot, *a))
 
         return Intrinsic("ring_shift", (INDEX, INDEX), INDEX, emit)
 
@@ -234,7 +187,7 @@ class Ring:
     def wait(self) -> Intrinsic:
         """``ring_wait(turn)``: wait until the stage of a turn is full."""
         def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> None:
-            parity = b.and_(b.udiv(b.trunc(a[0], I32), _word(self.stages)), _word(1))
+            parity = b.and_(b.udiv(b.trunc(a[0], I32), int32(self.stages)), int32(1))
             text = "{ .reg .pred p;\nW: mbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1;\n@!p bra W; }"
             asm(b, text, "r,r,~{memory}", _VOID, [self._barrier(b, a[0]), parity])
 
@@ -276,7 +229,7 @@ class Ring:
                 for run in runs:
                     if_then(b, self._is_copied(b, run), partial(_copy_in, b, *self._inner(b, run), barrier))
 
-            if_then(b, b.icmp_unsigned("==", self._thread(b), _word(0)), copy_inner)
+            if_then(b, b.icmp_unsigned("==", self._thread(b), int32(0)), copy_inner)
             for run in runs if have_edges else ():
                 self._edges(b, run, True)
 
@@ -287,7 +240,7 @@ class Ring:
             if isinstance(turn, ir.Constant) or self.is_open or not all(slot.is_plain for slot, _ in merged):
                 copy_any()  # the first turn of a block comes once
                 return
-            around = max(-(-_ALIGNMENT // slot.bytes) for slot, _ in merged)
+            around = max(-(-ALIGNMENT // slot.bytes) for slot, _ in merged)
             ahead, rest = index(around), b.sub(groups, first)
             is_amid = b.and_(b.icmp_signed(">=", first, ahead), b.icmp_signed(">=", rest, b.add(teams, ahead)))
             with b.if_else(is_amid) as (amid, at_an_end):
@@ -297,7 +250,7 @@ class Ring:
                     copy_any()
 
         if merged:
-            if_then(b, b.icmp_unsigned("<", self._thread(b), _word(_WARP)), copy_merged)
+            if_then(b, b.icmp_unsigned("<", self._thread(b), int32(_WARP)), copy_merged)
         for slot, base in merged:
             self._unfit(b, turn, slot, base, first, valid, True)
         single = [slot for slot in slots if not slot.is_merged]
@@ -306,17 +259,17 @@ class Ring:
         team, member = special_register(b, "tid.z"), self._member(b)
         present = b.icmp_signed("<", b.trunc(team, I32), valid)
         addresses = self._addresses(b, single, given, b.add(first, team), present)
-        fits = [b.and_(present, _fits(b, address, slot))
+        fits = [b.and_(present, is_taken(b, address, slot))
                 for slot, address in zip(single, addresses, strict=True)]
 
         def copy_own() -> None:
-            _expect(b, barrier, _sum(b, fits, [_word(slot.bytes) for slot in single]))
+            _expect(b, barrier, _sum(b, fits, [int32(slot.bytes) for slot in single]))
             for slot, address, fit in zip(single, addresses, fits, strict=True):
                 place = b.add(self._slot(b, turn, slot), b.trunc(b.mul(team, index(slot.pitch)), I32))
-                size = _word(slot.bytes)
+                size = int32(slot.bytes)
                 if_then(b, fit, partial(_copy_in, b, place, address, size, barrier))
 
-        if_then(b, b.icmp_unsigned("==", member, _word(0)), copy_own)
+        if_then(b, b.icmp_unsigned("==", member, int32(0)), copy_own)
         for slot, address, fit in zip(single, addresses, fits, strict=True):
             alone = b.and_(present, b.not_(fit))
             if_then(b, alone, partial(self._by_team, b, turn, slot, address, True))
@@ -333,12 +286,12 @@ class Ring:
             for slot, base in merged:
                 run = self._run(b, turn, slot, base, first, valid)
                 place, address, size = self._inner(b, run)
-                mine = b.and_(self._is_copied(b, run), b.icmp_unsigned("==", self._thread(b), _word(0)))
+                mine = b.and_(self._is_copied(b, run), b.icmp_unsigned("==", self._thread(b), int32(0)))
                 if_then(b, mine, partial(_copy_out, b, address, place, size))
                 self._edges(b, run, False)
 
         if merged:
-            if_then(b, b.icmp_unsigned("<", self._thread(b), _word(_WARP)), copy_merged)
+            if_then(b, b.icmp_unsigned("<", self._thread(b), int32(_WARP)), copy_merged)
         for slot, base in merged:
             self._unfit(b, turn, slot, base, first, valid, False)
         single = [slot for slot in slots if not slot.is_merged]
@@ -347,10 +300,10 @@ class Ring:
         team, member = special_register(b, "tid.z"), self._member(b)
         present = b.icmp_signed("<", b.trunc(team, I32), valid)
         for slot, address in zip(single, self._addresses(b, single, given, b.add(first, team), present), strict=True):
-            fit = _fits(b, address, slot)
+            fit = is_taken(b, address, slot)
             place = b.add(self._slot(b, turn, slot), b.trunc(b.mul(team, index(slot.pitch)), I32))
-            mine = b.and_(b.and_(present, fit), b.icmp_unsigned("==", member, _word(0)))
-            size = _word(slot.bytes)
+            mine = b.and_(b.and_(present, fit), b.icmp_unsigned("==", member, int32(0)))
+            size = int32(slot.bytes)
             if_then(b, mine, partial(_copy_out, b, address, place, size))
             alone = b.and_(present, b.not_(fit))
             if_then(b, alone, partial(self._by_team, b, turn, slot, address, False))
@@ -376,17 +329,17 @@ class Ring:
         groups: ir.Value | None = None,
     ) -> _Run:
         """Return what a turn copies of an operand; from what has `groups` work-groups more may be read than it is."""
-        offset, size = _offset(b, slot, first), _size(b, slot, first, valid)
+        offset, size = offset_of(b, slot, first), size_of(b, slot, first, valid)
         start = b.add(base, offset)
-        place, fits = self._run_place(b, turn, slot, start), _fits(b, start, slot)
+        place, fits = self._run_place(b, turn, slot, start), is_taken(b, start, slot)
         if not slot.has_edges:
-            return _Run(slot, start, place, size, fits, _word(0), size)
+            return _Run(slot, start, place, size, fits, int32(0), size)
         # Whole 16 bytes lie around the run, or within it; those around it are read if they are the array's own.
-        low, most = b.trunc(start, I32), _word(_ALIGNMENT - 1)
+        low, most = b.trunc(start, I32), int32(ALIGNMENT - 1)
         before, behind = b.and_(low, most), b.and_(b.neg(b.add(low, size)), most)
         skipped, last = b.and_(b.neg(low), most), b.sub(size, b.and_(b.add(low, size), most))
         if groups is not None:
-            limit = _offset(b, replace(slot, skip=0), groups)
+            limit = offset_of(b, replace(slot, skip=0), groups)
             is_inside = b.icmp_unsigned(">=", offset, b.zext(before, I64))
             skipped = b.select(is_inside, b.neg(before), skipped)
             end = b.add(offset, b.zext(b.add(size, behind), I64))
@@ -398,13 +351,13 @@ class Ring:
 
         Nearly all turns are such ones, whose run has no edges.
         """
-        start = _start(b, slot, base, first)
-        place, fits, size = self._run_place(b, turn, slot, start), _fits(b, start, slot), self.teams * slot.bytes
+        start = start_of(b, slot, base, first)
+        place, fits, size = self._run_place(b, turn, slot, start), is_taken(b, start, slot), self.teams * slot.bytes
         if not slot.has_edges:
-            return _Run(slot, start, place, _word(size), fits, _word(0), _word(size))
-        before = b.and_(b.trunc(start, I32), _word(_ALIGNMENT - 1))
-        inner = b.and_(b.add(before, _word(size + _ALIGNMENT - 1)), _word(-_ALIGNMENT))
-        return _Run(slot, start, place, _word(size), fits, b.neg(before), inner)
+            return _Run(slot, start, place, int32(size), fits, int32(0), int32(size))
+        before = b.and_(b.trunc(start, I32), int32(ALIGNMENT - 1))
+        inner = b.and_(b.add(before, int32(size + ALIGNMENT - 1)), int32(-ALIGNMENT))
+        return _Run(slot, start, place, int32(size), fits, b.neg(before), inner)
 
     def _inner(self, b: ir.IRBuilder, run: _Run) -> tuple[ir.Value, ir.Value, ir.Value]:
         """Return the place in shared memory, the address and the size of what the engine copies of a run."""
@@ -413,28 +366,28 @@ class Ring:
 
     def _is_copied(self, b: ir.IRBuilder, run: _Run) -> ir.Value:
         """Return whether the engine copies any of a run."""
-        return b.and_(run.fits, b.icmp_signed(">", run.inner, _word(0)))
+        return b.and_(run.fits, b.icmp_signed(">", run.inner, int32(0)))
 
     def _edges(self, b: ir.IRBuilder, run: _Run, inwards: bool) -> None:
         """Copy by the first warp what is before and behind the engine's part of a run."""
         if not run.slot.has_edges:
             return
-        word, none = run.slot.word, _word(0)
+        word, none = run.slot.word, int32(0)
         last = b.add(run.skipped, run.inner)
 
         def edges() -> None:
-            before = _most(b, _least(b, run.skipped, run.size), none)
-            behind = _most(b, _least(b, last, run.size), before)
-            count = b.udiv(before, _word(word))
-            both = b.add(count, b.udiv(b.sub(run.size, behind), _word(word)))
-            gap = b.udiv(b.sub(behind, before), _word(word))
+            before = greatest(b, least(b, run.skipped, run.size), none)
+            behind = greatest(b, least(b, last, run.size), before)
+            count = b.udiv(before, int32(word))
+            both = b.add(count, b.udiv(b.sub(run.size, behind), int32(word)))
+            gap = b.udiv(b.sub(behind, before), int32(word))
 
             def places(number: ir.Value) -> tuple[ir.Value, ir.Value]:
                 place = b.add(number, b.select(b.icmp_signed("<", number, count), none, gap))
                 return place, place
 
             threads = self._threads(b)
-            threads = _least(b, _word(_WARP), threads) if self.is_open else _word(min(_WARP, threads.constant))
+            threads = least(b, int32(_WARP), threads) if self.is_open else int32(min(_WARP, threads.constant))
             self._copy(b, word, run.place, run.start, both, self._thread(b), threads, inwards, places,
                        at_once=not self.is_open and threads.constant * word >= _BETWEEN)
 
@@ -448,24 +401,24 @@ class Ring:
         """Copy by all threads what the engine does not take; elements are at multiples of their size."""
         if slot.unit <= slot.word:
             return
-        start = _start(b, slot, base, first)
+        start = start_of(b, slot, base, first)
 
         def copy() -> None:
-            words = b.udiv(_size(b, slot, first, valid), _word(slot.word))
+            words = b.udiv(size_of(b, slot, first, valid), int32(slot.word))
             self._copy(b, slot.word, self._run_place(b, turn, slot, start), start, words,
                        self._thread(b), self._threads(b), inwards)
 
-        if_then(b, b.not_(_fits(b, start, slot)), copy)
+        if_then(b, b.not_(is_taken(b, start, slot)), copy)
 
     def _run_place(self, b: ir.IRBuilder, turn: ir.Value, slot: Slot, start: ir.Value) -> ir.Value:
         place = b.trunc(b.add(self._place(b, turn, slot.is_result), index(slot.offset)), I32)
-        return b.add(place, b.trunc(_shift(b, slot, start), I32)) if slot.shifts else place
+        return b.add(place, b.trunc(shift_of(b, slot, start), I32)) if slot.shifts else place
 
     def _by_team(self, b: ir.IRBuilder, turn: ir.Value, slot: Slot, address: ir.Value, inwards: bool) -> None:
         place = b.add(b.add(self._place(b, turn, slot.is_result), index(slot.offset)),
                       b.mul(special_register(b, "tid.z"), index(slot.pitch)))
-        self._copy(b, slot.word, b.trunc(place, I32), address, _word(slot.bytes // slot.word), self._member(b),
-                   _word(self.lanes * self.columns), inwards)
+        self._copy(b, slot.word, b.trunc(place, I32), address, int32(slot.bytes // slot.word), self._member(b),
+                   int32(self.lanes * self.columns), inwards)
 
     def _copy(
         self, b: ir.IRBuilder, word: int, place: ir.Value, address: ir.Value, count: ir.Value, thread: ir.Value,
@@ -501,7 +454,7 @@ class Ring:
 
     def _barrier(self, b: ir.IRBuilder, turn: ir.Value) -> ir.Value:
         number = b.trunc(self._in_turns(b, turn, self.stages), I32)
-        return b.add(self._base(b), b.add(_word(self.barriers), b.mul(number, _word(8))))
+        return b.add(self._base(b), b.add(int32(self.barriers), b.mul(number, int32(8))))
 
     def _slot(self, b: ir.IRBuilder, turn: ir.Value, slot: Slot) -> ir.Value:
         """Return where the operands of a slot start in a turn, as an address of shared memory."""
@@ -511,7 +464,7 @@ class Ring:
         """Return how many teams have a work-group in a turn."""
         rest = b.sub(groups, first)
         teams = self._team_count(b)
-        return b.trunc(_least(b, rest, teams), I32)
+        return b.trunc(least(b, rest, teams), I32)
 
     def _team_count(self, b: ir.IRBuilder) -> ir.Value:
         """Return how many teams this block has."""
@@ -520,17 +473,17 @@ class Ring:
     def _threads(self, b: ir.IRBuilder) -> ir.Value:
         """Return how many threads this block has, in 32 bits."""
         team = self.lanes * self.columns
-        return b.mul(_word(team), b.trunc(self._team_count(b), I32)) if self.is_open else _word(team * self.teams)
+        return b.mul(int32(team), b.trunc(self._team_count(b), I32)) if self.is_open else int32(team * self.teams)
 
     def _member(self, b: ir.IRBuilder) -> ir.Value:
         """Return the number of this thread in its team, in 32 bits."""
         row, column = (b.trunc(special_register(b, name), I32) for name in ("tid.x", "tid.y"))
-        return b.add(row, b.mul(column, _word(self.lanes)))
+        return b.add(row, b.mul(column, int32(self.lanes)))
 
     def _thread(self, b: ir.IRBuilder) -> ir.Value:
         """Return the number of this thread in its block, in 32 bits."""
         team = b.trunc(special_register(b, "tid.z"), I32)
-        return b.add(self._member(b), b.mul(team, _word(self.lanes * self.columns)))
+        return b.add(self._member(b), b.mul(team, int32(self.lanes * self.columns)))
 
 
 def _words(slots: Sequence[Slot]) -> int:
@@ -538,59 +491,11 @@ def _words(slots: Sequence[Slot]) -> int:
     return sum(2 if slot.in_table else 1 for slot in slots)
 
 
-def _fits(b: ir.IRBuilder, address: ir.Value, slot: Slot) -> ir.Value:
-    """Return whether the copy engine takes an operand from an address on; alone, only multiples of 16 bytes."""
-    if slot.is_merged and slot.unit <= slot.word:
-        return ir.Constant(ir.IntType(1), 1)  # elements are at multiples of their size
-    bits, unit = (address, slot.unit) if slot.is_merged else (b.or_(address, index(slot.bytes)), _ALIGNMENT)
-    return b.icmp_unsigned("==", b.and_(b.trunc(bits, I32), _word(unit - 1)), _word(0))
-
-
-def _start(b: ir.IRBuilder, slot: Slot, base: ir.Value, first: ir.Value) -> ir.Value:
-    """Return where in global memory a batch has what a block takes from its first work-group on."""
-    return b.add(base, _offset(b, slot, first))
-
-
-def _offset(b: ir.IRBuilder, slot: Slot, first: ir.Value) -> ir.Value:
-    """Return how many bytes behind the start of a batch that is."""
-    if slot.parts > 1:
-        matrix, part = b.udiv(first, index(slot.parts)), b.urem(first, index(slot.parts))
-        return b.add(b.mul(matrix, index(slot.matrix)), b.mul(part, index(slot.bytes)))
-    matrix = first if slot.share == 1 else b.udiv(first, index(slot.share))
-    offset = b.mul(matrix, index(slot.matrix or slot.bytes))
-    return b.add(offset, index(slot.skip)) if slot.skip else offset
-
-
-def _size(b: ir.IRBuilder, slot: Slot, first: ir.Value, valid: ir.Value) -> ir.Value:
-    """Return how many bytes a block takes of a batch for so many work-groups from its first one on, in 32 bits."""
-    if slot.parts > 1:
-        before = b.mul(b.urem(first, index(slot.parts)), index(slot.bytes))
-        return b.trunc(_least(b, index(slot.bytes), b.sub(index(slot.matrix), before)), I32)
-    return b.mul(valid, _word(slot.bytes)) if slot.share == 1 else _word(slot.bytes)
-
-
-def _shift(b: ir.IRBuilder, slot: Slot, start: ir.Value) -> ir.Value:
-    """Return how far behind its place an operand lies in local memory: as in global memory, but in whole units."""
-    return b.and_(start, index(slot.line - slot.unit))
-
-
-def _least(b: ir.IRBuilder, first: ir.Value, second: ir.Value) -> ir.Value:
-    return b.select(b.icmp_signed("<", first, second), first, second)
-
-
-def _most(b: ir.IRBuilder, first: ir.Value, second: ir.Value) -> ir.Value:
-    return b.select(b.icmp_signed(">", first, second), first, second)
-
-
-def _word(value: int) -> ir.Constant:
-    return ir.Constant(I32, value)
-
-
 def _sum(b: ir.IRBuilder, conditions: Sequence[ir.Value], sizes: Sequence[ir.Value]) -> ir.Value:
     """Return the sum of those sizes, in 32 bits, whose condition holds."""
-    total: ir.Value = _word(0)
+    total: ir.Value = int32(0)
     for condition, size in zip(conditions, sizes, strict=True):
-        total = b.add(total, b.select(condition, size, _word(0)))
+        total = b.add(total, b.select(condition, size, int32(0)))
     return total
 
 

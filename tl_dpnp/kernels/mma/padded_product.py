@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import field
 from functools import partial
+from typing import NamedTuple
 
 from llvmlite import ir
 
@@ -24,12 +25,26 @@ from tl_dpnp.kernels.mma.rows import LANES, ROWS, MmaRow
 from tl_dpnp.kernels.targets.nvvm import special_register
 from tl_dpnp.records import dataclass
 
-__all__ = ["PaddedProduct", "find_packed_product", "find_padded_product"]
+__all__ = ["PaddedProduct", "Work", "find_packed_product", "find_padded_product"]
 
 #: Rows and columns of a tile; bytes of shared memory that are accessed at once.
 _ROWS, _COLUMNS, _BANKS = 16, 8, 128
 
 Strides = tuple[int, int]
+
+
+class Work(NamedTuple):
+    """What a warp does for a product: instructions by their kind, and how often it accesses shared memory.
+
+    `packs` make words of two elements, `reads` are loads of what is added to.
+    """
+
+    loads: int
+    packs: int
+    multiplications: int
+    stores: int
+    reads: int
+    accesses: int
 
 
 @dataclass(frozen=True)
@@ -133,6 +148,39 @@ class PaddedProduct:
             return self.k // 4 * (rows * of_a + columns * of_b) + 2 * rows * columns * of_c
 
         return min(((own, other) for own in (1, self.tiles[0]) for other in (1, self.tiles[1])), key=cost)
+
+    def work(
+        self, strides: tuple[Strides, Strides, Strides], alignments: tuple[int, int], result_bytes: int, is_read: bool
+    ) -> Work:
+        """Return what a warp does for operands of 16 bits in shared memory: strides of A, B and C, and alignments."""
+        left, right, result = strides
+        along = left[1], right[0]
+        if self.is_turned:
+            (left, right, result), along = (right[::-1], left[::-1], result[::-1]), along[::-1]
+            alignments = alignments[::-1]
+        size, parts = self.row.a.bits // 8, self.row.parts("a")
+        down, across = self.parts
+        rows, columns = 2 * self.tiles[0] // down, -(-self.tiles[1] // across)
+        apart = self.distances(left, right, result, result_bytes)
+        places = [divmod(lane, 4) for lane in range(LANES)]
+        loads = packs = accesses = 0
+        for count, line, step, distance, alignment in (
+            (rows, left[0], along[0], apart[0], alignments[0]), (columns, right[1], along[1], apart[1], alignments[1])
+        ):
+            together = self._together(step, line, alignment)
+            own = count * -(-self.k // (4 * parts)) * parts // together
+            addresses = [size * (g * distance * line + t * parts * step) for g, t in places]
+            loads, packs = loads + own, packs + (own // 2 if together < parts else 0)
+            accesses += own * _conflicts(addresses, size * together)
+        stores = 2 * rows * columns
+        place = [result_bytes * (g * apart[0] * result[0] + 2 * t * apart[1] * result[1]) for g, t in places]
+        accesses += (1 + is_read) * stores * _conflicts(place, result_bytes)
+        return Work(loads, packs, rows // 2 * columns * len(self.steps), stores, is_read * stores, accesses)
+
+    def _together(self, along: int, line: int, alignment: int) -> int:
+        """Return how many elements of 16 bits along the sum are loaded together: pairs, where they are words."""
+        is_word = self.row.parts("a") == 2 and along == 1 and line % 2 == self.k % 2 == 0 and alignment % 4 == 0
+        return 2 if is_word else 1
 
     # --- the code ----------------------------------------------------------------------------------------------------
 
@@ -251,8 +299,7 @@ class _Part:
             return [terms(b, row, value, self.product.is_split) for value in values]
         words = []
         # Elements that follow one another are a word in memory.
-        together = 2 if (parts == 2 and along == 1 and stride % 2 == k % 2 == 0
-                         and matrix.alignment % (2 * size) == 0) else 1
+        together = self.product._together(along, stride, matrix.alignment)
         for chunk in range(start, start + row.k, 4 * parts):
             elements = [self.element(matrix, first, chunk + part, parts, k, together)
                         for part in range(0, parts, together)]
