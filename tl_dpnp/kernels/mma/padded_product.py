@@ -143,9 +143,8 @@ class PaddedProduct:
         def cost(apart: tuple[int, int]) -> int:
             of_a = _conflicts([size * (g * apart[0] * left[0] + t * parts * left[1]) for g, t in places], size)
             of_b = _conflicts([size * (g * apart[1] * right[1] + t * parts * right[0]) for g, t in places], size)
-            of_c = _conflicts([result_bytes * (g * apart[0] * result[0] + 2 * t * apart[1] * result[1])
-                               for g, t in places], result_bytes)
-            return self.k // 4 * (rows * of_a + columns * of_b) + 2 * rows * columns * of_c
+            stored, of_c = self._stores(apart, result, result_bytes)
+            return self.k // 4 * (rows * of_a + columns * of_b) + rows * columns * stored * of_c
 
         return min(((own, other) for own in (1, self.tiles[0]) for other in (1, self.tiles[1])), key=cost)
 
@@ -172,10 +171,24 @@ class PaddedProduct:
             addresses = [size * (g * distance * line + t * parts * step) for g, t in places]
             loads, packs = loads + own, packs + (own // 2 if together < parts else 0)
             accesses += own * _conflicts(addresses, size * together)
-        stores = 2 * rows * columns
-        place = [result_bytes * (g * apart[0] * result[0] + 2 * t * apart[1] * result[1]) for g, t in places]
-        accesses += (1 + is_read) * stores * _conflicts(place, result_bytes)
+        stored, of_c = self._stores(apart, result, result_bytes)
+        stores = stored * rows * columns
+        accesses += (1 + is_read) * stores * of_c
         return Work(loads, packs, rows // 2 * columns * len(self.steps), stores, is_read * stores, accesses)
+
+    def _stores(self, apart: tuple[int, int], result: Strides, size: int) -> tuple[int, int]:
+        """Return by how many stores a lane stores its part of half a tile, and how often memory is accessed for each.
+
+        The matrix has elements of `size` bytes and the strides of what the instruction computes.
+        """
+        together = 2 if self._stores_pairs(apart, result) else 1
+        places = [divmod(lane, 4) for lane in range(LANES)]
+        addresses = [size * (g * apart[0] * result[0] + 2 * t * apart[1] * result[1]) for g, t in places]
+        return 2 // together, _conflicts(addresses, size * together)
+
+    def _stores_pairs(self, apart: tuple[int, int], result: Strides) -> bool:
+        """Whether a lane stores two elements at once, where the matrix is aligned for that."""
+        return apart[1] == result[1] == 1 and result[0] % 2 == self.extent[1] % 2 == 0
 
     def _together(self, along: int, line: int, alignment: int) -> int:
         """Return how many elements of 16 bits along the sum are loaded together: pairs, where they are words."""
@@ -341,8 +354,7 @@ class _Part:
         start = b.mul(line, _number(stride))
         pointers = [b.gep(matrix.pointer, [b.zext(b.add(start, b.mul(place, _number(along))), I64)])
                     for place, _ in columns]
-        in_pairs = (self.apart[1] == along == 1 and stride % 2 == 0 and width % 2 == 0
-                    and matrix.alignment % (2 * size) == 0)
+        in_pairs = product._stores_pairs(self.apart, matrix.strides) and matrix.alignment % (2 * size) == 0
 
         def guarded(body: partial[None], part: int) -> None:
             place, last = columns[part]
