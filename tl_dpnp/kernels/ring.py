@@ -434,15 +434,18 @@ class Ring:
         inside = b.gep(target_of(b).local_memory(b, self.local_memory), [b.zext(place, I64)])
         inside = b.bitcast(inside, type_.as_pointer(LOCAL))
 
-        def body(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+        def copy(number: ir.Value) -> None:
             distant, local = (number, number) if places is None else places(number)
             distant, local = b.gep(outside, [b.zext(distant, I64)]), b.gep(inside, [b.zext(local, I64)])
             source, target = (distant, local) if inwards else (local, distant)
             b.store(b.load(source, align=word), target, align=word)
+
+        def body(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            copy(number)
             return []
 
         if at_once:
-            if_then(b, b.icmp_signed("<", thread, count), lambda: body(thread, []))
+            if_then(b, b.icmp_signed("<", thread, count), partial(copy, thread))
         else:
             counted_loop(b, thread, count, threads, [], body, unrolled=places is None)
 

@@ -13,8 +13,10 @@ from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.scalars import Precision
 from tl_dpnp.target.launches import PersistentNumbers
 
-__all__ = ["chain_products", "chain_warps", "warps_of_narrow", "has_known_strides", "instructions_of", "lone_product", "packed_product",
-           "resident_stride", "sizes_of"]
+__all__ = [
+    "chain_products", "chain_warps", "has_known_strides", "instructions_of", "lone_product", "packed_product",
+    "resident_stride", "sizes_of", "warps_of_narrow",
+]
 
 #: Warps of a team that computes a chain of products on tensor cores, and 32-bit registers that the sums of a lane take.
 _WARPS, _REGISTERS = (2, 4, 8), 64
