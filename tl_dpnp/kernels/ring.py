@@ -10,14 +10,26 @@ Source: PTX ISA 9.0, sections 9.7.9.25.4 (cp.async.bulk) and 9.7.13.15 (mbarrier
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
 from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, LOCAL, Intrinsic, counted_loop, if_then, index
+from tl_dpnp.kernels.ring_slots import (
+    ALIGNMENT,
+    Kept,
+    Slot,
+    greatest,
+    int32,
+    is_taken,
+    least,
+    offset_of,
+    shift_of,
+    size_of,
+    start_of,
+)
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.kernels.targets.nvvm import asm, special_register
 from tl_dpnp.records import dataclass
@@ -26,47 +38,11 @@ from tl_dpnp.scalars import INDEX
 __all__ = ["Kept", "Ring", "Slot"]
 
 _VOID = ir.VoidType()
-_ALIGNMENT, _WARP = 16, 32
-
-
-@dataclass(frozen=True)
-class Slot:
-    """Where in a stage an operand lies, in bytes; `word` is the size of what threads copy.
-
-    Consecutive operands of teams are `pitch` apart.  With `is_merged` the operands of a block follow one another in
-    global memory; with `in_table` their addresses are in a table, to which an offset is added.  Those of a block lie as
-    far behind a multiple of `line` as in global memory, of 128 bytes or of 16.  Each is that of `share` work-groups
-    which follow one another, and of all teams of a block; or it is one of so many `parts` of a matrix, the last of
-    which is shorter than the others; or a piece of one, `skip` bytes from its start.  The matrix has `matrix` bytes.
-    """
-
-    offset: int
-    pitch: int
-    bytes: int
-    word: int
-    is_merged: bool
-    in_table: bool
-    is_result: bool
-    line: int
-    share: int = 1
-    parts: int = 1
-    matrix: int = 0
-    skip: int = 0
-
-    @property
-    def shifts(self) -> bool:
-        """Whether what a turn copies begins anywhere between two multiples of a line, in global and local memory."""
-        return self.is_merged and math.gcd(self.bytes, self.matrix, self.skip) % self.line != 0
-
-    @property
-    def has_edges(self) -> bool:
-        """Whether what a turn copies may begin or end between two multiples of 16 bytes."""
-        return self.is_merged and self.unit != _ALIGNMENT
-
-    @property
-    def unit(self) -> int:
-        """What the engine wants the address of the first operand to be a multiple of."""
-        return math.gcd(self.bytes, self.matrix, self.skip, _ALIGNMENT)
+_WARP = 32
+#: Bytes before and behind the whole 16 bytes of a run, at most.
+_BETWEEN = 30
+#: Gives for the number of a word, in 32 bits, which one it is in global and in local memory.
+_Places = Callable[[ir.Value], tuple[ir.Value, ir.Value]]
 
 
 @dataclass(frozen=True)
@@ -74,6 +50,7 @@ class _Run:
     """Operands that follow one another in global memory, `size` bytes from `start`, and at `place` in local memory.
 
     Where it `fits`, the engine copies `inner` bytes, from `skipped` bytes behind the start on, which may be negative.
+    The address has 64 bits, the others 32: there is less local memory than that.
     """
 
     slot: Slot
@@ -83,20 +60,6 @@ class _Run:
     fits: ir.Value
     skipped: ir.Value
     inner: ir.Value
-
-
-@dataclass(frozen=True)
-class Kept:
-    """An operand that stays in local memory: its place and its size in bytes, and that of the words that are copied.
-
-    It has `columns` columns, each followed by a `gap` of so many words.
-    """
-
-    place: int
-    bytes: int
-    word: int
-    columns: int
-    gap: int
 
 
 @dataclass(frozen=True)
@@ -147,8 +110,12 @@ class Ring:
         def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> None:
             threads = self._threads(b)
             for kept, address in zip(operands, a, strict=True):
-                place, size = index(kept.place), index(kept.bytes)
-                self._copy(b, kept.word, place, address, size, self._thread(b), threads, True, kept)
+                def places(number: ir.Value, kept: Kept = kept) -> tuple[ir.Value, ir.Value]:
+                    column = b.udiv(number, int32(kept.bytes // kept.word // kept.columns))
+                    return number, b.add(number, b.mul(column, int32(kept.gap)))
+
+                self._copy(b, kept.word, int32(kept.place), address, int32(kept.bytes // kept.word), self._thread(b),
+                           threads, True, places if kept.gap else None)
 
         return Intrinsic("ring_keep", (INDEX,) * len(operands), None, emit)
 
@@ -180,12 +147,19 @@ class Ring:
         count, size, first = (
             (self.results, self.result, self.first_result) if is_result else (self.stages, self.stage, self.first)
         )
-        return b.add(index(first), b.mul(b.urem(turn, index(count)), index(size)))
+        return b.add(index(first), b.mul(self._in_turns(b, turn, count), index(size)))
+
+    def _in_turns(self, b: ir.IRBuilder, turn: ir.Value, count: int) -> ir.Value:
+        """Return which of `count` places a turn has.
+
+        Turns fit in 32 bits, since each has a work-group of its own in memory; 64 bits are slow to divide.
+        """
+        return b.zext(b.urem(b.trunc(turn, I32), int32(count)), I64)
 
     def shift(self, slot: Slot) -> Intrinsic:
         """``ring_shift(address, first)``: how far behind its place the operand of a batch lies in a turn, in bytes."""
         def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> ir.Value:
-            return _shift(b, slot, _start(b, slot, *a))
+            return shift_of(b, slot, start_of(b, slot, *a))
 
         return Intrinsic("ring_shift", (INDEX, INDEX), INDEX, emit)
 
@@ -213,7 +187,7 @@ class Ring:
     def wait(self) -> Intrinsic:
         """``ring_wait(turn)``: wait until the stage of a turn is full."""
         def emit(b: ir.IRBuilder, a: Sequence[ir.Value]) -> None:
-            parity = b.and_(b.trunc(b.udiv(a[0], index(self.stages)), I32), ir.Constant(I32, 1))
+            parity = b.and_(b.udiv(b.trunc(a[0], I32), int32(self.stages)), int32(1))
             text = "{ .reg .pred p;\nW: mbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1;\n@!p bra W; }"
             asm(b, text, "r,r,~{memory}", _VOID, [self._barrier(b, a[0]), parity])
 
@@ -244,44 +218,58 @@ class Ring:
         self, b: ir.IRBuilder, turn: ir.Value, first: ir.Value, groups: ir.Value, slots: Sequence[Slot],
         sources: Sequence[ir.Value],
     ) -> None:
-        barrier = self._barrier(b, turn)
+        barrier, teams = self._barrier(b, turn), self._team_count(b)
         valid = self._valid(b, first, groups)
         given = iter(sources)
         merged = [(slot, next(given)) for slot in slots if slot.is_merged]
 
-        def copy_merged() -> None:
-            runs = [self._run(b, turn, slot, base, first, valid, groups) for slot, base in merged]
-
+        def copy(runs: Sequence[_Run], have_edges: bool) -> None:
             def copy_inner() -> None:
-                _expect(b, barrier, _sum(b, [run.fits for run in runs], [run.inner for run in runs]))
+                _expect(b, barrier, _sum(b, [self._is_copied(b, run) for run in runs], [run.inner for run in runs]))
                 for run in runs:
                     if_then(b, self._is_copied(b, run), partial(_copy_in, b, *self._inner(b, run), barrier))
 
-            if_then(b, b.icmp_unsigned("==", self._thread(b), index(0)), copy_inner)
-            for run in runs:
+            if_then(b, b.icmp_unsigned("==", self._thread(b), int32(0)), copy_inner)
+            for run in runs if have_edges else ():
                 self._edges(b, run, True)
 
+        def copy_merged() -> None:
+            def copy_any() -> None:
+                copy([self._run(b, turn, slot, base, first, valid, groups) for slot, base in merged], True)
+
+            if isinstance(turn, ir.Constant) or self.is_open or not all(slot.is_plain for slot, _ in merged):
+                copy_any()  # the first turn of a block comes once
+                return
+            around = max(-(-ALIGNMENT // slot.bytes) for slot, _ in merged)
+            ahead, rest = index(around), b.sub(groups, first)
+            is_amid = b.and_(b.icmp_signed(">=", first, ahead), b.icmp_signed(">=", rest, b.add(teams, ahead)))
+            with b.if_else(is_amid) as (amid, at_an_end):
+                with amid:
+                    copy([self._run_amid(b, turn, slot, base, first) for slot, base in merged], False)
+                with at_an_end:
+                    copy_any()
+
         if merged:
-            if_then(b, b.icmp_unsigned("<", self._thread(b), index(_WARP)), copy_merged)
+            if_then(b, b.icmp_unsigned("<", self._thread(b), int32(_WARP)), copy_merged)
         for slot, base in merged:
             self._unfit(b, turn, slot, base, first, valid, True)
         single = [slot for slot in slots if not slot.is_merged]
         if not single:
             return
         team, member = special_register(b, "tid.z"), self._member(b)
-        present = b.icmp_signed("<", team, valid)
+        present = b.icmp_signed("<", b.trunc(team, I32), valid)
         addresses = self._addresses(b, single, given, b.add(first, team), present)
-        fits = [b.and_(present, _fits(b, address, slot))
+        fits = [b.and_(present, is_taken(b, address, slot))
                 for slot, address in zip(single, addresses, strict=True)]
 
         def copy_own() -> None:
-            _expect(b, barrier, _sum(b, fits, [index(slot.bytes) for slot in single]))
+            _expect(b, barrier, _sum(b, fits, [int32(slot.bytes) for slot in single]))
             for slot, address, fit in zip(single, addresses, fits, strict=True):
                 place = b.add(self._slot(b, turn, slot), b.trunc(b.mul(team, index(slot.pitch)), I32))
-                size = index(slot.bytes)
+                size = int32(slot.bytes)
                 if_then(b, fit, partial(_copy_in, b, place, address, size, barrier))
 
-        if_then(b, b.icmp_unsigned("==", member, index(0)), copy_own)
+        if_then(b, b.icmp_unsigned("==", member, int32(0)), copy_own)
         for slot, address, fit in zip(single, addresses, fits, strict=True):
             alone = b.and_(present, b.not_(fit))
             if_then(b, alone, partial(self._by_team, b, turn, slot, address, True))
@@ -298,24 +286,24 @@ class Ring:
             for slot, base in merged:
                 run = self._run(b, turn, slot, base, first, valid)
                 place, address, size = self._inner(b, run)
-                mine = b.and_(self._is_copied(b, run), b.icmp_unsigned("==", self._thread(b), index(0)))
+                mine = b.and_(self._is_copied(b, run), b.icmp_unsigned("==", self._thread(b), int32(0)))
                 if_then(b, mine, partial(_copy_out, b, address, place, size))
                 self._edges(b, run, False)
 
         if merged:
-            if_then(b, b.icmp_unsigned("<", self._thread(b), index(_WARP)), copy_merged)
+            if_then(b, b.icmp_unsigned("<", self._thread(b), int32(_WARP)), copy_merged)
         for slot, base in merged:
             self._unfit(b, turn, slot, base, first, valid, False)
         single = [slot for slot in slots if not slot.is_merged]
         if not single:
             return
         team, member = special_register(b, "tid.z"), self._member(b)
-        present = b.icmp_signed("<", team, valid)
+        present = b.icmp_signed("<", b.trunc(team, I32), valid)
         for slot, address in zip(single, self._addresses(b, single, given, b.add(first, team), present), strict=True):
-            fit = _fits(b, address, slot)
+            fit = is_taken(b, address, slot)
             place = b.add(self._slot(b, turn, slot), b.trunc(b.mul(team, index(slot.pitch)), I32))
-            mine = b.and_(b.and_(present, fit), b.icmp_unsigned("==", member, index(0)))
-            size = index(slot.bytes)
+            mine = b.and_(b.and_(present, fit), b.icmp_unsigned("==", member, int32(0)))
+            size = int32(slot.bytes)
             if_then(b, mine, partial(_copy_out, b, address, place, size))
             alone = b.and_(present, b.not_(fit))
             if_then(b, alone, partial(self._by_team, b, turn, slot, address, False))
@@ -341,52 +329,69 @@ class Ring:
         groups: ir.Value | None = None,
     ) -> _Run:
         """Return what a turn copies of an operand; from what has `groups` work-groups more may be read than it is."""
-        start, size = _start(b, slot, base, first), _size(b, slot, first, valid)
-        place, fits = self._run_place(b, turn, slot, start), _fits(b, start, slot)
+        offset, size = offset_of(b, slot, first), size_of(b, slot, first, valid)
+        start = b.add(base, offset)
+        place, fits = self._run_place(b, turn, slot, start), is_taken(b, start, slot)
         if not slot.has_edges:
-            return _Run(slot, start, place, size, fits, index(0), size)
-        end = b.add(start, size)
+            return _Run(slot, start, place, size, fits, int32(0), size)
         # Whole 16 bytes lie around the run, or within it; those around it are read if they are the array's own.
-        inner_start, inner_end = _multiple(b, start, up=True), _multiple(b, end, up=False)
+        low, most = b.trunc(start, I32), int32(ALIGNMENT - 1)
+        before, behind = b.and_(low, most), b.and_(b.neg(b.add(low, size)), most)
+        skipped, last = b.and_(b.neg(low), most), b.sub(size, b.and_(b.add(low, size), most))
         if groups is not None:
-            limit = _start(b, replace(slot, skip=0), base, groups)
-            before, behind = _multiple(b, start, up=False), _multiple(b, end, up=True)
-            inner_start = b.select(b.icmp_unsigned(">=", before, base), before, inner_start)
-            inner_end = b.select(b.icmp_unsigned("<=", behind, limit), behind, inner_end)
-        inner = b.sub(inner_end, inner_start)
-        inner = b.select(b.icmp_signed(">", inner, index(0)), inner, index(0))
-        return _Run(slot, start, place, size, fits, b.sub(inner_start, start), inner)
+            limit = offset_of(b, replace(slot, skip=0), groups)
+            is_inside = b.icmp_unsigned(">=", offset, b.zext(before, I64))
+            skipped = b.select(is_inside, b.neg(before), skipped)
+            end = b.add(offset, b.zext(b.add(size, behind), I64))
+            last = b.select(b.icmp_unsigned("<=", end, limit), b.add(size, behind), last)
+        return _Run(slot, start, place, size, fits, skipped, b.sub(last, skipped))
+
+    def _run_amid(self, b: ir.IRBuilder, turn: ir.Value, slot: Slot, base: ir.Value, first: ir.Value) -> _Run:
+        """Return what a turn copies where all teams have a work-group, and 16 bytes before and behind are the array's.
+
+        Nearly all turns are such ones, whose run has no edges.
+        """
+        start = start_of(b, slot, base, first)
+        place, fits, size = self._run_place(b, turn, slot, start), is_taken(b, start, slot), self.teams * slot.bytes
+        if not slot.has_edges:
+            return _Run(slot, start, place, int32(size), fits, int32(0), int32(size))
+        before = b.and_(b.trunc(start, I32), int32(ALIGNMENT - 1))
+        inner = b.and_(b.add(before, int32(size + ALIGNMENT - 1)), int32(-ALIGNMENT))
+        return _Run(slot, start, place, int32(size), fits, b.neg(before), inner)
 
     def _inner(self, b: ir.IRBuilder, run: _Run) -> tuple[ir.Value, ir.Value, ir.Value]:
         """Return the place in shared memory, the address and the size of what the engine copies of a run."""
-        place = b.add(self._base(b), b.trunc(b.add(run.place, run.skipped), I32))
-        return place, b.add(run.start, run.skipped), run.inner
+        place = b.add(self._base(b), b.add(run.place, run.skipped))
+        return place, b.add(run.start, b.sext(run.skipped, I64)), run.inner
 
     def _is_copied(self, b: ir.IRBuilder, run: _Run) -> ir.Value:
         """Return whether the engine copies any of a run."""
-        return b.and_(run.fits, b.icmp_signed(">", run.inner, index(0)))
+        return b.and_(run.fits, b.icmp_signed(">", run.inner, int32(0)))
 
     def _edges(self, b: ir.IRBuilder, run: _Run, inwards: bool) -> None:
         """Copy by the first warp what is before and behind the engine's part of a run."""
         if not run.slot.has_edges:
             return
-        threads, thread = self._threads(b), self._thread(b)
-        threads = _least(b, index(_WARP), threads) if self.is_open else index(min(_WARP, threads.constant))
-
-        def part(first: ir.Value, size: ir.Value) -> None:
-            self._copy(b, run.slot.word, b.add(run.place, first), b.add(run.start, first), size, thread, threads,
-                       inwards, unrolled=False)
+        word, none = run.slot.word, int32(0)
+        last = b.add(run.skipped, run.inner)
 
         def edges() -> None:
-            before = _least(b, run.skipped, run.size)
-            before = b.select(b.icmp_signed(">", before, index(0)), before, index(0))
-            behind = _least(b, b.add(run.skipped, run.inner), run.size)
-            behind = b.select(b.icmp_signed(">", behind, before), behind, before)
-            part(index(0), before)
-            part(behind, b.sub(run.size, behind))
+            before = greatest(b, least(b, run.skipped, run.size), none)
+            behind = greatest(b, least(b, last, run.size), before)
+            count = b.udiv(before, int32(word))
+            both = b.add(count, b.udiv(b.sub(run.size, behind), int32(word)))
+            gap = b.udiv(b.sub(behind, before), int32(word))
 
-        whole = b.and_(b.icmp_signed("<=", run.skipped, index(0)),
-                       b.icmp_signed(">=", b.add(run.skipped, run.inner), run.size))
+            def places(number: ir.Value) -> tuple[ir.Value, ir.Value]:
+                place = b.add(number, b.select(b.icmp_signed("<", number, count), none, gap))
+                return place, place
+
+            threads = self._threads(b)
+            threads = least(b, int32(_WARP), threads) if self.is_open else int32(min(_WARP, threads.constant))
+            self._copy(b, word, run.place, run.start, both, self._thread(b), threads, inwards, places,
+                       at_once=not self.is_open and threads.constant * word >= _BETWEEN)
+
+        whole = b.and_(b.icmp_signed("<=", run.skipped, none), b.icmp_signed(">=", last, run.size))
         if_then(b, b.and_(run.fits, b.not_(whole)), edges)
 
     def _unfit(
@@ -396,49 +401,53 @@ class Ring:
         """Copy by all threads what the engine does not take; elements are at multiples of their size."""
         if slot.unit <= slot.word:
             return
-        start = _start(b, slot, base, first)
+        start = start_of(b, slot, base, first)
 
         def copy() -> None:
-            self._copy(b, slot.word, self._run_place(b, turn, slot, start), start, _size(b, slot, first, valid),
+            words = b.udiv(size_of(b, slot, first, valid), int32(slot.word))
+            self._copy(b, slot.word, self._run_place(b, turn, slot, start), start, words,
                        self._thread(b), self._threads(b), inwards)
 
-        if_then(b, b.not_(_fits(b, start, slot)), copy)
+        if_then(b, b.not_(is_taken(b, start, slot)), copy)
 
     def _run_place(self, b: ir.IRBuilder, turn: ir.Value, slot: Slot, start: ir.Value) -> ir.Value:
-        place = b.add(self._place(b, turn, slot.is_result), index(slot.offset))
-        return b.add(place, _shift(b, slot, start)) if slot.shifts else place
+        place = b.trunc(b.add(self._place(b, turn, slot.is_result), index(slot.offset)), I32)
+        return b.add(place, b.trunc(shift_of(b, slot, start), I32)) if slot.shifts else place
 
     def _by_team(self, b: ir.IRBuilder, turn: ir.Value, slot: Slot, address: ir.Value, inwards: bool) -> None:
         place = b.add(b.add(self._place(b, turn, slot.is_result), index(slot.offset)),
                       b.mul(special_register(b, "tid.z"), index(slot.pitch)))
-        self._copy(b, slot.word, place, address, index(slot.bytes), self._member(b),
-                   index(self.lanes * self.columns), inwards)
+        self._copy(b, slot.word, b.trunc(place, I32), address, int32(slot.bytes // slot.word), self._member(b),
+                   int32(self.lanes * self.columns), inwards)
 
     def _copy(
-        self, b: ir.IRBuilder, word: int, place: ir.Value, address: ir.Value, size: ir.Value, thread: ir.Value,
-        threads: ir.Value, inwards: bool, kept: Kept | None = None, unrolled: bool = True,
+        self, b: ir.IRBuilder, word: int, place: ir.Value, address: ir.Value, count: ir.Value, thread: ir.Value,
+        threads: ir.Value, inwards: bool, places: _Places | None = None, at_once: bool = False,
     ) -> None:
-        """Copy words between a place in local memory and an address in global memory, dealt out to threads.
+        """Copy so many words between a place in local memory and an address in global memory, dealt out to threads.
 
-        The columns of a `kept` operand have gaps in local memory.
+        For the number of a word, `places` gives which one that is in global and in local memory.  With `at_once` there
+        are no more of them than threads.
         """
         type_ = ir.IntType(8 * word)
         outside = b.inttoptr(address, type_.as_pointer(GLOBAL))
-        inside = b.gep(target_of(b).local_memory(b, self.local_memory), [place])
+        inside = b.gep(target_of(b).local_memory(b, self.local_memory), [b.zext(place, I64)])
         inside = b.bitcast(inside, type_.as_pointer(LOCAL))
 
-        def body(counter: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            spread = counter
-            if kept is not None and kept.gap:
-                column = b.udiv(counter, index(kept.bytes // kept.word // kept.columns))
-                spread = b.add(counter, b.mul(column, index(kept.gap)))
-            distant, local = (outside, counter), (inside, spread)
+        def copy(number: ir.Value) -> None:
+            distant, local = (number, number) if places is None else places(number)
+            distant, local = b.gep(outside, [b.zext(distant, I64)]), b.gep(inside, [b.zext(local, I64)])
             source, target = (distant, local) if inwards else (local, distant)
-            value = b.load(b.gep(source[0], [source[1]]), align=word)
-            b.store(value, b.gep(target[0], [target[1]]), align=word)
+            b.store(b.load(source, align=word), target, align=word)
+
+        def body(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            copy(number)
             return []
 
-        counted_loop(b, thread, b.udiv(size, index(word)), threads, [], body, unrolled=unrolled)
+        if at_once:
+            if_then(b, b.icmp_signed("<", thread, count), partial(copy, thread))
+        else:
+            counted_loop(b, thread, count, threads, [], body, unrolled=places is None)
 
     # --- numbers -----------------------------------------------------------------------------------------------------
 
@@ -447,8 +456,8 @@ class Ring:
         return b.ptrtoint(target_of(b).local_memory(b, self.local_memory), I32)
 
     def _barrier(self, b: ir.IRBuilder, turn: ir.Value) -> ir.Value:
-        number = b.trunc(b.urem(turn, index(self.stages)), I32)
-        return b.add(self._base(b), b.add(ir.Constant(I32, self.barriers), b.mul(number, ir.Constant(I32, 8))))
+        number = b.trunc(self._in_turns(b, turn, self.stages), I32)
+        return b.add(self._base(b), b.add(int32(self.barriers), b.mul(number, int32(8))))
 
     def _slot(self, b: ir.IRBuilder, turn: ir.Value, slot: Slot) -> ir.Value:
         """Return where the operands of a slot start in a turn, as an address of shared memory."""
@@ -458,24 +467,26 @@ class Ring:
         """Return how many teams have a work-group in a turn."""
         rest = b.sub(groups, first)
         teams = self._team_count(b)
-        return b.select(b.icmp_signed("<", rest, teams), rest, teams)
+        return b.trunc(least(b, rest, teams), I32)
 
     def _team_count(self, b: ir.IRBuilder) -> ir.Value:
         """Return how many teams this block has."""
         return special_register(b, "ntid.z") if self.is_open else index(self.teams)
 
     def _threads(self, b: ir.IRBuilder) -> ir.Value:
-        """Return how many threads this block has."""
+        """Return how many threads this block has, in 32 bits."""
         team = self.lanes * self.columns
-        return b.mul(index(team), self._team_count(b)) if self.is_open else index(team * self.teams)
+        return b.mul(int32(team), b.trunc(self._team_count(b), I32)) if self.is_open else int32(team * self.teams)
 
     def _member(self, b: ir.IRBuilder) -> ir.Value:
-        """Return the number of this thread in its team."""
-        return b.add(special_register(b, "tid.x"), b.mul(special_register(b, "tid.y"), index(self.lanes)))
+        """Return the number of this thread in its team, in 32 bits."""
+        row, column = (b.trunc(special_register(b, name), I32) for name in ("tid.x", "tid.y"))
+        return b.add(row, b.mul(column, int32(self.lanes)))
 
     def _thread(self, b: ir.IRBuilder) -> ir.Value:
-        """Return the number of this thread in its block."""
-        return b.add(self._member(b), b.mul(special_register(b, "tid.z"), index(self.lanes * self.columns)))
+        """Return the number of this thread in its block, in 32 bits."""
+        team = b.trunc(special_register(b, "tid.z"), I32)
+        return b.add(self._member(b), b.mul(team, int32(self.lanes * self.columns)))
 
 
 def _words(slots: Sequence[Slot]) -> int:
@@ -483,62 +494,24 @@ def _words(slots: Sequence[Slot]) -> int:
     return sum(2 if slot.in_table else 1 for slot in slots)
 
 
-def _fits(b: ir.IRBuilder, address: ir.Value, slot: Slot) -> ir.Value:
-    """Return whether the copy engine takes an operand from an address on; alone, only multiples of 16 bytes."""
-    bits, unit = (address, slot.unit) if slot.is_merged else (b.or_(address, index(slot.bytes)), _ALIGNMENT)
-    return b.icmp_unsigned("==", b.and_(bits, index(unit - 1)), index(0))
-
-
-def _start(b: ir.IRBuilder, slot: Slot, base: ir.Value, first: ir.Value) -> ir.Value:
-    """Return where in global memory a batch has what a block takes from its first work-group on."""
-    if slot.parts > 1:
-        matrix, part = b.udiv(first, index(slot.parts)), b.urem(first, index(slot.parts))
-        return b.add(base, b.add(b.mul(matrix, index(slot.matrix)), b.mul(part, index(slot.bytes))))
-    matrix = first if slot.share == 1 else b.udiv(first, index(slot.share))
-    start = b.add(base, b.mul(matrix, index(slot.matrix or slot.bytes)))
-    return b.add(start, index(slot.skip)) if slot.skip else start
-
-
-def _size(b: ir.IRBuilder, slot: Slot, first: ir.Value, valid: ir.Value) -> ir.Value:
-    """Return how many bytes a block takes of a batch for so many work-groups from its first one on."""
-    if slot.parts > 1:
-        before = b.mul(b.urem(first, index(slot.parts)), index(slot.bytes))
-        return _least(b, index(slot.bytes), b.sub(index(slot.matrix), before))
-    return b.mul(valid, index(slot.bytes)) if slot.share == 1 else index(slot.bytes)
-
-
-def _shift(b: ir.IRBuilder, slot: Slot, start: ir.Value) -> ir.Value:
-    """Return how far behind its place an operand lies in local memory: as in global memory, but in whole units."""
-    return b.and_(start, index(slot.line - slot.unit))
-
-
-def _multiple(b: ir.IRBuilder, address: ir.Value, up: bool) -> ir.Value:
-    """Return the multiple of 16 bytes at or before an address, or at or behind it."""
-    return b.and_(b.add(address, index(_ALIGNMENT - 1)) if up else address, index(-_ALIGNMENT))
-
-
-def _least(b: ir.IRBuilder, first: ir.Value, second: ir.Value) -> ir.Value:
-    return b.select(b.icmp_signed("<", first, second), first, second)
-
-
 def _sum(b: ir.IRBuilder, conditions: Sequence[ir.Value], sizes: Sequence[ir.Value]) -> ir.Value:
-    """Return the sum of those sizes whose condition holds."""
-    total: ir.Value = index(0)
+    """Return the sum of those sizes, in 32 bits, whose condition holds."""
+    total: ir.Value = int32(0)
     for condition, size in zip(conditions, sizes, strict=True):
-        total = b.add(total, b.select(condition, size, index(0)))
+        total = b.add(total, b.select(condition, size, int32(0)))
     return total
 
 
 def _expect(b: ir.IRBuilder, barrier: ir.Value, size: ir.Value) -> None:
     text = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;"
-    asm(b, text, "r,r,~{memory}", _VOID, [barrier, b.trunc(size, I32)])
+    asm(b, text, "r,r,~{memory}", _VOID, [barrier, size])
 
 
 def _copy_in(b: ir.IRBuilder, place: ir.Value, address: ir.Value, size: ir.Value, barrier: ir.Value) -> None:
     text = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];"
-    asm(b, text, "r,l,r,r,~{memory}", _VOID, [place, address, b.trunc(size, I32), barrier])
+    asm(b, text, "r,l,r,r,~{memory}", _VOID, [place, address, size, barrier])
 
 
 def _copy_out(b: ir.IRBuilder, address: ir.Value, place: ir.Value, size: ir.Value) -> None:
     asm(b, "cp.async.bulk.global.shared::cta.bulk_group [$0], [$1], $2;", "l,r,r,~{memory}", _VOID,
-        [address, place, b.trunc(size, I32)])
+        [address, place, size])

@@ -9,7 +9,7 @@ from tl_dpnp.target.device import Device
 from tl_dpnp.target.fusion import FusionNumbers
 from tl_dpnp.target.launches import ShortCallNumbers
 from tl_dpnp.target.matrix_units import AmxNumbers, DpasNumbers
-from tl_dpnp.target.multiprocessor import BlockedNumbers, Multiprocessor, TiledNumbers, TileSpeed
+from tl_dpnp.target.multiprocessor import BlockedNumbers, Multiprocessor, PaddedNumbers, TiledNumbers, TileSpeed
 
 __all__ = [
     "AMX", "AVX2", "CORES", "DPAS", "FUSION", "GPU", "H200", "HOPPER", "INTEL_CLIENT", "INTEL_SERVER", "SHORT_CALLS",
@@ -109,12 +109,17 @@ def core_of(facts: Mapping[str, str], vector_bytes: int) -> Core:
 
 #: A multiprocessor of Hopper: the first two lines are of the CUDA C++ Programming Guide ("Arithmetic Instructions",
 #: "Technical Specifications per Compute Capability"), the others were measured on an H200: the bandwidth is that of a
-#: copy, the rest were chosen by the times of 432 tiles for 12 shapes of f32, those of the blocked form by its times
-#: with whole waves of tiles, a sum of 2048, n.n and t.t.
+#: copy, the rest of the staged form was chosen by the times of 120 products with 3 to 64 rows, columns and terms, drawn
+#: with their types, transposes and beta, each in 4 to 13 ways in registers and, of 16 bits, in up to four on tensor
+#: cores: the way in registers that is chosen took 1.035 times as long as the fastest on the geometric mean, at most
+#: 1.23; of 50 products of 16 bits, the way of all that is chosen 1.012 times, at most 1.09.  The numbers of the blocked
+#: form were chosen by its times with whole waves of tiles, a sum of 2048, n.n and t.t.
 HOPPER = Multiprocessor(
     multiply_adds_f32=128, multiply_adds_f64=64, instructions=4, banks=32, registers=65536, thread_registers=255,
     threads=2048, blocks=32, local_memory=228 << 10, block_memory=1 << 10,
-    memory_bytes=17.0, memory_latency=1400, turn=600, turn_instructions=200, barrier=200, exposed=0.7,
+    memory_bytes=17.0, turn=600, turn_instructions=160, copy_instructions=200, widening=1.9, barrier=80, exposed=0.3,
+    alone=1.7,
+    padded=PaddedNumbers(multiplication=14, store=8, turn_instructions=90, turn=100, registers=72),
     blocked=BlockedNumbers(
         # The least numbers: of f64, 181 x 4 x 92 and 24 cubed were the smallest that were measured.
         sums_added=8, worth_sharing=1.03, least_of_batch=1 << 16,

@@ -39,7 +39,8 @@ class PersistentNumbers:
 
     A block has at most so many `threads`: `threads_of_chain` where they wait for one another between instructions on
     f32, while other blocks compute, `threads_of_narrow` where they read elements of 16 bits, or have results of `large`
-    many elements, without tensor cores, and `threads_of_products` where they compute several products on those.
+    many elements, without tensor cores, `threads_of_products` where they compute several products on those, and
+    `threads_of_padded` where it is one of operands of 16 bits.
 
     Of a result, a thread keeps at most `tile` elements in registers, `tile_of_f64` of larger ones than f32, of at most
     `rows` of them.  Work-groups with more than `intense` operations for an element that is copied are not bound by
@@ -47,7 +48,7 @@ class PersistentNumbers:
 
     Products of f64 with `large_f64` elements are bound by arithmetic without tensor cores.  Those that a tile does not
     divide are faster on them by themselves from so many elements on as `large_padded` has for their type; others, and
-    chains, where work-groups are intense.
+    chains, where work-groups are intense.  Calls of many products of 16 bits go by an estimate instead.
 
     In a call of few products a part of one has at least `columns_of_a_part`, or `columns_of_narrow` with operands of
     16 bits, and a multiprocessor at most so many `blocks_of_few`, or `blocks_of_few_on_tensor_cores`, which wait for
@@ -66,6 +67,7 @@ class PersistentNumbers:
     threads_of_chain: int = 96
     threads_of_narrow: int = 128
     threads_of_products: int = 512
+    threads_of_padded: int = 256
     tile: int = 32
     tile_of_f64: int = 16
     tile_of_intense: int = 36

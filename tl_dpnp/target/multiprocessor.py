@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from tl_dpnp.records import dataclass
 
-__all__ = ["LANES", "BlockedNumbers", "Multiprocessor", "TileSpeed", "TileTime", "TiledNumbers"]
+__all__ = [
+    "LANES", "BlockedNumbers", "Multiprocessor", "PaddedNumbers", "TileSpeed", "TileTime", "TiledNumbers",
+]
 
 #: Lanes of a warp, and bytes of a bank of shared memory.
 LANES, _BANK = 32, 4
@@ -92,16 +94,34 @@ class TiledNumbers:
 
 
 @dataclass(frozen=True)
+class PaddedNumbers:
+    """What the time of products of 16 bits of any sizes on tensor cores is estimated by, in the staged form.
+
+    An instruction of 16 x 8 x 16 takes a warp as long as `multiplication` others, a store as long as `store`, and a
+    load of what it is added to half as long.  A turn of a block takes a warp `turn_instructions`, and `turn` cycles
+    beside them.  A thread has so many 32-bit `registers`.
+    """
+
+    multiplication: float
+    store: float
+    turn_instructions: int
+    turn: int
+    registers: int
+
+
+@dataclass(frozen=True)
 class Multiprocessor:
     """What decides how products of small matrices run.
 
     A cycle has so many multiply-adds of f32 and of f64, `instructions` of warps, and one access to shared memory, of
     `banks` words.  There are `registers` of 32 bits, `thread_registers` of them for each thread at most, `threads` and
     `local_memory` bytes for all `blocks` together, and `block_memory` more is taken for each.  Device memory makes
-    `memory_bytes` a cycle, each `memory_latency` cycles after it was asked for.  A turn of a block of the staged form
-    takes a warp `turn_instructions` and `turn` cycles beside its products, and a `barrier` more for results that have
-    one place.  Where a scheduler has a single warp, the `exposed` part of what takes less, instructions or accesses to
-    shared memory, adds to what takes more.  `blocked` and `tiled` are for large products.
+    `memory_bytes` a cycle.  A turn of a block of the staged form takes a warp `turn_instructions` and `turn` cycles
+    beside its products, a `barrier` more for results that have one place, and its first warp `copy_instructions` more;
+    `widening` are those for an element of 16 bits.  Where a scheduler has a single warp, the `exposed` part of what
+    takes less, instructions or accesses to shared memory, adds to what takes more; and an instruction of a warp takes
+    `alone` cycles, however few warps there are.  `padded` is for products on tensor cores, `blocked` and `tiled` are
+    for large ones.
     """
 
     multiply_adds_f32: int
@@ -115,11 +135,14 @@ class Multiprocessor:
     local_memory: int
     block_memory: int
     memory_bytes: float
-    memory_latency: int
     turn: int
     turn_instructions: int
+    copy_instructions: int
+    widening: float
     barrier: int
     exposed: float
+    alone: float
+    padded: PaddedNumbers
     blocked: BlockedNumbers
     tiled: tuple[TiledNumbers, ...]
 

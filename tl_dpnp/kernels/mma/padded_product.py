@@ -13,10 +13,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import field
 from functools import partial
+from typing import NamedTuple
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.llvm import I32, LOCAL, constant, if_then, index, undefined
+from tl_dpnp.kernels.llvm import I32, I64, LOCAL, constant, if_then, index, undefined
 from tl_dpnp.kernels.mma.emit import ldmatrix
 from tl_dpnp.kernels.mma.moves import MatrixLoad
 from tl_dpnp.kernels.mma.operands import FORMS, Finish, Matrix, lane_place, multiply, terms
@@ -24,12 +25,26 @@ from tl_dpnp.kernels.mma.rows import LANES, ROWS, MmaRow
 from tl_dpnp.kernels.targets.nvvm import special_register
 from tl_dpnp.records import dataclass
 
-__all__ = ["PaddedProduct", "find_packed_product", "find_padded_product"]
+__all__ = ["PaddedProduct", "Work", "find_packed_product", "find_padded_product"]
 
 #: Rows and columns of a tile; bytes of shared memory that are accessed at once.
 _ROWS, _COLUMNS, _BANKS = 16, 8, 128
 
 Strides = tuple[int, int]
+
+
+class Work(NamedTuple):
+    """What a warp does for a product: instructions by their kind, and how often it accesses shared memory.
+
+    `packs` make words of two elements, `reads` are loads of what is added to.
+    """
+
+    loads: int
+    packs: int
+    multiplications: int
+    stores: int
+    reads: int
+    accesses: int
 
 
 @dataclass(frozen=True)
@@ -128,11 +143,57 @@ class PaddedProduct:
         def cost(apart: tuple[int, int]) -> int:
             of_a = _conflicts([size * (g * apart[0] * left[0] + t * parts * left[1]) for g, t in places], size)
             of_b = _conflicts([size * (g * apart[1] * right[1] + t * parts * right[0]) for g, t in places], size)
-            of_c = _conflicts([result_bytes * (g * apart[0] * result[0] + 2 * t * apart[1] * result[1])
-                               for g, t in places], result_bytes)
-            return self.k // 4 * (rows * of_a + columns * of_b) + 2 * rows * columns * of_c
+            stored, of_c = self._stores(apart, result, result_bytes)
+            return self.k // 4 * (rows * of_a + columns * of_b) + rows * columns * stored * of_c
 
         return min(((own, other) for own in (1, self.tiles[0]) for other in (1, self.tiles[1])), key=cost)
+
+    def work(
+        self, strides: tuple[Strides, Strides, Strides], alignments: tuple[int, int], result_bytes: int, is_read: bool
+    ) -> Work:
+        """Return what a warp does for operands of 16 bits in shared memory: strides of A, B and C, and alignments."""
+        left, right, result = strides
+        along = left[1], right[0]
+        if self.is_turned:
+            (left, right, result), along = (right[::-1], left[::-1], result[::-1]), along[::-1]
+            alignments = alignments[::-1]
+        size, parts = self.row.a.bits // 8, self.row.parts("a")
+        down, across = self.parts
+        rows, columns = 2 * self.tiles[0] // down, -(-self.tiles[1] // across)
+        apart = self.distances(left, right, result, result_bytes)
+        places = [divmod(lane, 4) for lane in range(LANES)]
+        loads = packs = accesses = 0
+        for count, line, step, distance, alignment in (
+            (rows, left[0], along[0], apart[0], alignments[0]), (columns, right[1], along[1], apart[1], alignments[1])
+        ):
+            together = self._together(step, line, alignment)
+            own = count * -(-self.k // (4 * parts)) * parts // together
+            addresses = [size * (g * distance * line + t * parts * step) for g, t in places]
+            loads, packs = loads + own, packs + (own // 2 if together < parts else 0)
+            accesses += own * _conflicts(addresses, size * together)
+        stored, of_c = self._stores(apart, result, result_bytes)
+        stores = stored * rows * columns
+        accesses += (1 + is_read) * stores * of_c
+        return Work(loads, packs, rows // 2 * columns * len(self.steps), stores, is_read * stores, accesses)
+
+    def _stores(self, apart: tuple[int, int], result: Strides, size: int) -> tuple[int, int]:
+        """Return by how many stores a lane stores its part of half a tile, and how often memory is accessed for each.
+
+        The matrix has elements of `size` bytes and the strides of what the instruction computes.
+        """
+        together = 2 if self._stores_pairs(apart, result) else 1
+        places = [divmod(lane, 4) for lane in range(LANES)]
+        addresses = [size * (g * apart[0] * result[0] + 2 * t * apart[1] * result[1]) for g, t in places]
+        return 2 // together, _conflicts(addresses, size * together)
+
+    def _stores_pairs(self, apart: tuple[int, int], result: Strides) -> bool:
+        """Whether a lane stores two elements at once, where the matrix is aligned for that."""
+        return apart[1] == result[1] == 1 and result[0] % 2 == self.extent[1] % 2 == 0
+
+    def _together(self, along: int, line: int, alignment: int) -> int:
+        """Return how many elements of 16 bits along the sum are loaded together: pairs, where they are words."""
+        is_word = self.row.parts("a") == 2 and along == 1 and line % 2 == self.k % 2 == 0 and alignment % 4 == 0
+        return 2 if is_word else 1
 
     # --- the code ----------------------------------------------------------------------------------------------------
 
@@ -141,13 +202,13 @@ class PaddedProduct:
         _, is_paired = self.accesses(left.strides, right.strides)
         if self.is_turned:
             left, right, result = right.transposed, left.transposed, result.transposed
-        warp = special_register(b, "tid.y")
+        warp = b.trunc(special_register(b, "tid.y"), I32)
         if self.is_joined:
-            own = index(self.warps // self.teams)
-            warp = b.add(warp, b.mul(special_register(b, "tid.z"), own))
+            own = _number(self.warps // self.teams)
+            warp = b.add(warp, b.mul(b.trunc(special_register(b, "tid.z"), I32), own))
         apart = self.distances(left.strides, right.strides, result.strides, result.element_bytes)
         down, across = self.parts
-        row, column = b.urem(warp, index(down)), b.udiv(warp, index(down))
+        row, column = b.urem(warp, _number(down)), b.udiv(warp, _number(down))
         most = -(-self.tiles[1] // across)
         # So many parts have `most` tiles across; the others have one less.
         full = self.tiles[1] - (most - 1) * across
@@ -156,11 +217,12 @@ class PaddedProduct:
             _Part(self, b, left, right, result, finish, row, column, columns, is_paired, apart).emit()
 
         if full < across or down * across < self.warps:
-            if_then(b, b.icmp_unsigned("<", column, index(full)), partial(compute, most))
+            if_then(b, b.icmp_unsigned("<", column, _number(full)), partial(compute, most))
         else:
             compute(most)
         if full < across and most > 1:
-            others = b.and_(b.icmp_unsigned(">=", column, index(full)), b.icmp_unsigned("<", column, index(across)))
+            others = b.and_(b.icmp_unsigned(">=", column, _number(full)),
+                            b.icmp_unsigned("<", column, _number(across)))
             if_then(b, others, partial(compute, most - 1))
 
 
@@ -168,7 +230,8 @@ class PaddedProduct:
 class _Part:
     """What one warp computes: tiles `down` apart from tile `row` on, and `columns` tiles `across` apart.
 
-    The rows of a tile, and its columns, are so many `apart` in the matrices.
+    The rows of a tile, and its columns, are so many `apart` in the matrices.  Numbers of tiles and lines have 32 bits,
+    which take half the instructions of 64.
     """
 
     product: PaddedProduct
@@ -188,7 +251,7 @@ class _Part:
     def emit(self) -> None:
         product, b = self.product, self.b
         down, (height, width) = product.parts[0], product.extent
-        self.g, self.t = lane_place(b)
+        self.g, self.t = (b.trunc(place, I32) for place in lane_place(b))
         rows = product.tiles[0] // down
         blocks = [self.inside(self.row_of(block // 2, block % 2), height) for block in range(2 * rows)]
         strips = [self.inside(self.column_of(strip, self.g, _COLUMNS - 1), width) for strip in range(self.columns)]
@@ -212,7 +275,7 @@ class _Part:
 
     def row_of(self, number: int, half: int) -> tuple[ir.Value, int]:
         """Return this lane's row in a half of one of its warp's tiles, and the last one of all lanes and warps."""
-        within = self.b.add(self.g, index(_COLUMNS * half))
+        within = self.b.add(self.g, _number(_COLUMNS * half))
         down, height = self.product.parts[0], self.product.tiles[0]
         return self.line(number, self.row, down, height, _ROWS, within, _COLUMNS * half + _COLUMNS - 1, self.apart[0])
 
@@ -225,53 +288,58 @@ class _Part:
         self, number: int, part: ir.Value, parts: int, tiles: int, size: int, within: ir.Value, last: int, apart: int
     ) -> tuple[ir.Value, int]:
         b = self.b
-        tile = b.add(part, index(number * parts))
+        tile = b.add(part, _number(number * parts))
         last_tile = number * parts + parts - 1
         if apart == 1:
-            return b.add(b.mul(tile, index(size)), within), last_tile * size + last
-        return b.add(b.mul(within, index(apart)), tile), last * apart + last_tile
+            return b.add(b.mul(tile, _number(size)), within), last_tile * size + last
+        return b.add(b.mul(within, _number(apart)), tile), last * apart + last_tile
 
     def inside(self, line: tuple[ir.Value, int], end: int) -> ir.Value:
         """Return a line, or the last one where it is beyond the end."""
         value, last = line
         b = self.b
-        return value if last < end else b.select(b.icmp_unsigned("<", value, index(end)), value, index(end - 1))
+        return value if last < end else b.select(b.icmp_unsigned("<", value, _number(end)), value, _number(end - 1))
 
     def words(self, matrix: Matrix, line: ir.Value, row: MmaRow, start: int) -> list[list[ir.Value]]:
         """Return the terms of a lane's words of a row of A, or a column of B, in a step; `matrix` is A, or B turned."""
         b, parts = self.b, row.parts("a")
         stride, along = matrix.strides
         size, k = row.a.bits // 8, self.product.k
-        first = b.mul(line, index(stride))
+        first = b.mul(line, _number(stride))
         if self.is_paired and row.k == 2 * 4 and parts == 1 and start + row.k <= k:
-            place = b.add(first, b.mul(self.t, index(2 * along)))
+            place = b.add(first, b.mul(self.t, _number(2 * along)))
             values = self.pair(matrix, place, start, size)
             return [terms(b, row, value, self.product.is_split) for value in values]
         words = []
+        # Elements that follow one another are a word in memory.
+        together = self.product._together(along, stride, matrix.alignment)
         for chunk in range(start, start + row.k, 4 * parts):
-            elements = [self.element(matrix, first, chunk + part, parts, k) for part in range(parts)]
-            word = elements[0] if parts == 1 else _packed(b, elements)
+            elements = [self.element(matrix, first, chunk + part, parts, k, together)
+                        for part in range(0, parts, together)]
+            word = elements[0] if parts == together else _packed(b, elements)
             words.append(terms(b, row, word, self.product.is_split))
         return words
 
     def pair(self, matrix: Matrix, place: ir.Value, start: int, size: int) -> list[ir.Value]:
         """Return the elements `start` and `start` + 1 along the sum from a place on."""
         b, (stride, along) = self.b, matrix.strides
-        pointer = b.gep(matrix.pointer, [place])
+        pointer = b.gep(matrix.pointer, [b.zext(place, I64)])
         if along == 1 and stride % 2 == 0 and matrix.alignment % (2 * size) == 0:
             return _load_pair(b, b.gep(pointer, [index(start)]), size)
         return [b.load(b.gep(pointer, [index((start + part) * along)])) for part in range(2)]
 
-    def element(self, matrix: Matrix, line: ir.Value, k: int, parts: int, end: int) -> ir.Value:
-        """Return the element k + t · parts of a line, zero from `end` on."""
+    def element(self, matrix: Matrix, line: ir.Value, k: int, parts: int, end: int, together: int) -> ir.Value:
+        """Return the element k + t · parts of a line, or a word of so many from it on; zero from `end` on."""
         b, along = self.b, matrix.strides[1]
+        type_ = matrix.pointer.type.pointee if together == 1 else I32
         lanes = -(-(end - k) // parts)
         if lanes <= 0:
-            return ir.Constant(matrix.pointer.type.pointee, None)
-        is_there = None if lanes >= 4 else b.icmp_unsigned("<", self.t, index(lanes))
-        t = self.t if is_there is None else b.select(is_there, self.t, index(0))
-        pointer = b.gep(matrix.pointer, [b.add(line, b.mul(t, index(parts * along)))])
-        value = b.load(b.gep(pointer, [index(k * along)]))
+            return ir.Constant(type_, None)
+        is_there = None if lanes >= 4 else b.icmp_unsigned("<", self.t, _number(lanes))
+        t = self.t if is_there is None else b.select(is_there, self.t, _number(0))
+        pointer = b.gep(matrix.pointer, [b.zext(b.add(line, b.mul(t, _number(parts * along))), I64)])
+        pointer = b.bitcast(b.gep(pointer, [index(k * along)]), type_.as_pointer(LOCAL))
+        value = b.load(pointer, align=together * matrix.element_bytes)
         return value if is_there is None else b.select(is_there, value, ir.Constant(value.type, None))
 
     def store(self, row: tuple[ir.Value, int], number: int, sums: Sequence[ir.Value]) -> None:
@@ -279,20 +347,20 @@ class _Part:
         product, b, matrix = self.product, self.b, self.result
         height, width = product.extent
         line, last_row = row
-        first = b.mul(self.t, index(2))
-        columns = [self.column_of(number, b.add(first, index(part)), _COLUMNS - 2 + part) for part in range(2)]
+        first = b.mul(self.t, _number(2))
+        columns = [self.column_of(number, b.add(first, _number(part)), _COLUMNS - 2 + part) for part in range(2)]
         size = matrix.element_bytes
         stride, along = matrix.strides
-        start = b.mul(line, index(stride))
-        pointers = [b.gep(matrix.pointer, [b.add(start, b.mul(place, index(along)))]) for place, _ in columns]
-        in_pairs = (self.apart[1] == along == 1 and stride % 2 == 0 and width % 2 == 0
-                    and matrix.alignment % (2 * size) == 0)
+        start = b.mul(line, _number(stride))
+        pointers = [b.gep(matrix.pointer, [b.zext(b.add(start, b.mul(place, _number(along))), I64)])
+                    for place, _ in columns]
+        in_pairs = product._stores_pairs(self.apart, matrix.strides) and matrix.alignment % (2 * size) == 0
 
         def guarded(body: partial[None], part: int) -> None:
             place, last = columns[part]
-            conditions = [] if last_row < height else [b.icmp_unsigned("<", line, index(height))]
+            conditions = [] if last_row < height else [b.icmp_unsigned("<", line, _number(height))]
             if last >= width:
-                conditions.append(b.icmp_unsigned("<", place, index(width)))
+                conditions.append(b.icmp_unsigned("<", place, _number(width)))
             if conditions:
                 condition = conditions[0] if len(conditions) == 1 else b.and_(*conditions)
                 if_then(b, condition, body)
@@ -321,6 +389,10 @@ class _Part:
             vector = b.insert_element(vector, self.finish(value, partial(before, part)), ir.Constant(I32, part))
         store = b.store(vector, b.bitcast(pointer, vector.type.as_pointer(LOCAL)))
         store.align = 2 * size
+
+
+def _number(value: int) -> ir.Constant:
+    return ir.Constant(I32, value)
 
 
 def _load_pair(b: ir.IRBuilder, pointer: ir.Value, size: int) -> list[ir.Value]:
@@ -367,11 +439,12 @@ class _Matrices:
         lane = special_register(b, "tid.x")
         self.within, number = b.and_(lane, index(7)), b.lshr(lane, index(3))
         low, high = b.and_(number, index(1)), b.lshr(number, index(1))
+        row, column = (b.zext(place, I64) for place in (part.row, part.column))
         # Matrices of A are the halves of the rows, then those of k; of B the halves of k, then two tiles.
-        line = b.add(b.mul(part.row, index(_ROWS)), b.mul(low, index(_COLUMNS)))
+        line = b.add(b.mul(row, index(_ROWS)), b.mul(low, index(_COLUMNS)))
         self.left, self.is_left_turned = self.first(part.left, line, high)
         across = part.product.parts[1]
-        line = b.mul(b.add(part.column, b.mul(high, index(across))), index(_COLUMNS))
+        line = b.mul(b.add(column, b.mul(high, index(across))), index(_COLUMNS))
         self.right, self.is_right_turned = self.first(part.right.transposed, line, low)
 
     def first(self, matrix: Matrix, line: ir.Value, half: ir.Value) -> tuple[Matrix, bool]:

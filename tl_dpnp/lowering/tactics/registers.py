@@ -7,17 +7,19 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from tl_dpnp.kernels.mma.padded_product import PaddedProduct
 from tl_dpnp.kernels.register_product import RegisterProduct
 from tl_dpnp.language import ops
+from tl_dpnp.lowering.tactics.turns import Turn
 from tl_dpnp.lowering.tactics.warps import has_known_strides, instructions_of, sizes_of
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import ScalarType
 from tl_dpnp.target.multiprocessor import LANES, Multiprocessor
 
-__all__ = ["Problem", "RegisterPlan", "best_plan", "product_in_registers", "ragged_chain"]
+__all__ = ["Problem", "RegisterPlan", "best_plan", "cycles_of_warps", "product_in_registers", "ragged_chain"]
 
 #: 32-bit registers of the sums of a thread at most, rows or columns of its tile, and registers for all else.
-_SUMS, _LONGEST, _OTHERS = 72, 12, 40
+_SUMS, _LONGEST, _OTHERS = 72, 12, 34
 #: Bytes of the sums of a thread in a chain of products, and its rows and columns, at most.
 _CHAIN_SUMS, _CHAIN_LONGEST = 192, 8
 #: Threads of a block at most, its teams (CUDA C++ Programming Guide, "Technical Specifications per Compute
@@ -27,8 +29,6 @@ _THREADS, _TEAMS, _VECTOR = 512, 64, 16
 _SAMPLE = 3
 #: Bytes of elements that pairs are worth it for, which take one access for two lanes, and sums that are too short.
 _PAIRED, _SHORT = 4, 4
-#: What the time of all units counts beside that of the one that bounds a product: of two alike, the idler is better.
-_DISTURBANCE = 0.1
 
 Strides = tuple[int, int]
 
@@ -152,42 +152,38 @@ def _estimate(
     problem: Problem, product: RegisterProduct, teams: int, unit: Multiprocessor, memory: int, waits: bool,
     places: int,
 ) -> Callable[[float], float]:
-    """Return the function that gives the cycles for a product by how often a warp accesses shared memory.
-
-    They are those of what bounds it, and a part of all others.
-    """
+    """Return the function that gives the cycles for a product by how often a warp accesses shared memory."""
     height, width = product.tile
     words = product.computed.bytes // 4
-    warps = -(-product.threads * teams // LANES)
-    registers = _OTHERS + words * (height * width + 2 * max(product.depth) * (height + width))
-    blocks = min(unit.local_memory // (memory + unit.block_memory), unit.registers // (warps * LANES * registers),
-                 unit.threads // (warps * LANES), unit.blocks)
-    if blocks == 0:
-        return lambda _: math.inf
     rate = unit.multiply_adds_f64 if product.elements[2].part.bytes > 4 else unit.multiply_adds_f32
     loads = product.k * (height / (product.rows if problem.strides[0][0] == 1 else 1) / product.depth[0]
                          + width / product.columns / product.depth[1])
     multiply_adds = height * width * product.k * product.multiply_adds
-    instructions = (multiply_adds * LANES * unit.instructions / rate + loads + height * width
-                    + unit.turn_instructions)
-    # Warps are dealt out to as many schedulers as there are instructions in a cycle.
-    schedulers = unit.instructions
-    issuing = -(-warps * blocks // schedulers) * instructions
-    moving = blocks * teams * problem.moved / unit.memory_bytes
+    is_narrow = product.elements[0].bytes < product.computed.bytes
+    widening = unit.widening * product.k * (height + width) if is_narrow else 0.0
+    turn = Turn(
+        unit=unit, teams=teams, warps=-(-product.threads * teams // LANES),
+        registers=_OTHERS + words * (height * width + 2 * max(product.depth) * (height + width)),
+        memory=memory, moved=problem.moved,
+        instructions=(multiply_adds * LANES * unit.instructions / rate + loads + widening + height * width
+                      + unit.turn_instructions),
+        between=unit.turn + unit.barrier * (places == 1), waits=waits)
+    return turn.cycles if turn.blocks > 0 else lambda _: math.inf
 
-    def cycles(accesses: float) -> float:
-        accessing = blocks * (warps * accesses + teams * problem.moved / (4 * unit.banks))
-        # What a warp loads it waits for, unless others of its scheduler compute meanwhile.
-        waiting = min(issuing, accessing) / max(1, warps * blocks / schedulers)
-        computing = max(issuing, accessing) + unit.exposed * waiting
-        if waits:
-            turn = max(moving, computing) + (unit.memory_latency + min(moving, computing)) / blocks
-        else:
-            between = unit.turn + unit.barrier * (places == 1)
-            turn = max(moving + unit.memory_latency / blocks, computing + between / blocks)
-        return (turn + _DISTURBANCE * (issuing + accessing)) / (teams * blocks)
 
-    return cycles
+def cycles_of_warps(
+    problem: Problem, product: PaddedProduct, teams: int, unit: Multiprocessor, memory: int, waits: bool
+) -> float:
+    """Return the cycles for a product of operands of 16 bits that the warps of a team compute on tensor cores."""
+    work = product.work(problem.strides, problem.alignments[:2], problem.elements[2].bytes, problem.is_read)
+    numbers = unit.padded
+    turn = Turn(
+        unit=unit, teams=teams, warps=product.warps * teams, registers=numbers.registers, memory=memory,
+        moved=problem.moved,
+        instructions=(work.loads + work.packs + numbers.multiplication * work.multiplications
+                      + numbers.store * (work.stores + work.reads / 2) + numbers.turn_instructions),
+        between=numbers.turn, waits=waits)
+    return turn.cycles(work.accesses) if turn.blocks > 0 else math.inf
 
 
 def _parts(chunks: int, most: int) -> list[int]:

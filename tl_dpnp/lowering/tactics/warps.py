@@ -13,8 +13,10 @@ from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.scalars import Precision
 from tl_dpnp.target.launches import PersistentNumbers
 
-__all__ = ["chain_products", "chain_warps", "has_known_strides", "instructions_of", "lone_product", "packed_product",
-           "resident_stride", "sizes_of"]
+__all__ = [
+    "chain_products", "chain_warps", "has_known_strides", "instructions_of", "lone_product", "packed_product",
+    "resident_stride", "sizes_of", "warps_of_narrow",
+]
 
 #: Warps of a team that computes a chain of products on tensor cores, and 32-bit registers that the sums of a lane take.
 _WARPS, _REGISTERS = (2, 4, 8), 64
@@ -73,6 +75,24 @@ def chain_warps(
         found = chain_products(function, precision, warps, 1, {}, frozenset())
         if all(product.registers <= _REGISTERS for product in found if product is not None):
             return warps
+    return None
+
+
+def warps_of_narrow(function: ops.Function, precision: Precision, local: Set[str]) -> int | None:
+    """Return how many warps compute the one product of operands of 16 bits that is all a function does.
+
+    None for other functions.  They are as few as have registers for the sums: each loads all of one factor.
+    """
+    match instructions_of(function):
+        case [ops.Contraction(is_matrix_product=True) as gemm]:
+            values = (*gemm.inputs, gemm.output)
+            if ops.memref_type(gemm.inputs[0]).element.bits != 16 or _rounded_type(gemm, precision) is None or not all(
+                    value.name in local and has_known_strides(value) for value in values):
+                return None
+            for warps in (1, *_WARPS):
+                (product,) = chain_products(function, precision, warps, 1, {}, frozenset())
+                if product is not None and product.registers <= _REGISTERS:
+                    return warps
     return None
 
 

@@ -49,12 +49,13 @@ from tl_dpnp.lowering.mappings.persistent.teams import (
     Work,
     chain_on_tensor_cores,
     even_tiles,
+    narrow_product_on_tensor_cores,
     product_on_tensor_cores,
     ragged_tiles,
     size_along,
 )
 from tl_dpnp.lowering.memory import Placement, size_in_bytes
-from tl_dpnp.lowering.tactics.registers import Problem, best_plan, product_in_registers
+from tl_dpnp.lowering.tactics.registers import Problem, best_plan, cycles_of_warps, product_in_registers
 from tl_dpnp.lowering.tactics.team_products import TeamProduct
 from tl_dpnp.lowering.tactics.warps import chain_products, resident_stride, sizes_of
 from tl_dpnp.records import dataclass
@@ -275,8 +276,32 @@ def _of_team(work: Work, team: Team) -> Persistent | None:
     return None
 
 
+def _narrow_product(work: Work) -> Persistent | None:
+    """Return how the one product of operands of 16 bits that is all of a function runs: the faster of two ways.
+
+    None for other functions, and for calls of few products, whose warps wait for one product.
+    """
+    team = None if work.few else narrow_product_on_tensor_cores(work)
+    by_warps = None if team is None else _of_team(work, team)
+    gemm, unit = product_in_registers(work.function), work.device.multiprocessor
+    if by_warps is None or gemm is None or unit is None:
+        return None
+    problem, (product,) = _problem(gemm, by_warps), by_warps.products
+    if problem is None or not isinstance(product, PaddedProduct) or product.is_joined:
+        return None
+    cycles = cycles_of_warps(problem, product, by_warps.teams, unit, by_warps.local_memory, by_warps.ring.waits)
+    by_threads = _fastest_in_registers(work)
+    return by_warps if by_threads is None or cycles <= by_threads[0] else by_threads[1]
+
+
 def _in_registers(work: Work) -> Persistent | None:
     """Return how threads compute the one product of a function in registers; None where that is not all it does."""
+    found = _fastest_in_registers(work)
+    return None if found is None else found[1]
+
+
+def _fastest_in_registers(work: Work) -> tuple[float, Persistent] | None:
+    """Return how threads compute the one product of a function in registers, behind the cycles that it takes."""
     device, operands = work.device, work.operands
     gemm, unit = product_in_registers(work.function), device.multiprocessor
     if gemm is None or unit is None:
@@ -308,12 +333,12 @@ def _in_registers(work: Work) -> Persistent | None:
             counts = work.teams_of_few(plan.product.threads) if work.few else [plan.teams]
             blocks = (staging(teams, plan.product) for teams in counts)
             found.append((plan.cycles, next(each for each in blocks if each.local_memory <= device.local_memory)))
-    return min(found, key=lambda each: each[0])[1] if found else None
+    return min(found, key=lambda each: each[0], default=None)
 
 
 #: How the instructions of a function are computed: the first that is for it, the last where the user schedules some.
 _WAYS: tuple[Callable[[Work], Team | Persistent | None], ...] = (
-    product_on_tensor_cores, chain_on_tensor_cores, _in_registers, ragged_tiles, even_tiles)
+    product_on_tensor_cores, _narrow_product, chain_on_tensor_cores, _in_registers, ragged_tiles, even_tiles)
 
 
 def _problem(gemm: ops.Contraction, staging: Persistent) -> Problem | None:

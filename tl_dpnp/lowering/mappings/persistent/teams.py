@@ -12,13 +12,13 @@ from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings.persistent.operands import PipelinedOperand, ResidentOperand, views_through
 from tl_dpnp.lowering.tactics.registers import ragged_chain
-from tl_dpnp.lowering.tactics.warps import chain_warps, lone_product
+from tl_dpnp.lowering.tactics.warps import chain_warps, lone_product, warps_of_narrow
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import Precision
 from tl_dpnp.target.device import Device
 
 __all__ = [
-    "Team", "Work", "chain_on_tensor_cores", "even_tiles", "product_on_tensor_cores",
+    "Team", "Work", "chain_on_tensor_cores", "even_tiles", "narrow_product_on_tensor_cores", "product_on_tensor_cores",
     "ragged_tiles", "size_along",
 ]
 
@@ -85,12 +85,16 @@ class Work:
 
 @dataclass(frozen=True)
 class Team:
-    """The threads that run one work-group: `products` or `warps` say how they do, if it is not by loop nests."""
+    """The threads that run one work-group: `products` or `warps` say how they do, if it is not by loop nests.
+
+    If it `is_narrow`, warps compute one product of operands of 16 bits.
+    """
 
     work: Work
     layout: SubgroupLayout
     products: tuple[WarpProduct | RegisterProduct, ...] = ()
     warps: int | None = None
+    is_narrow: bool = False
 
     @property
     def threads(self) -> int:
@@ -107,7 +111,7 @@ class Team:
         """How many threads a block has at most, as far as several teams go."""
         work, numbers = self.work, self.work.device.persistent
         if self.warps is not None:
-            return numbers.threads_of_products
+            return numbers.threads_of_padded if self.is_narrow else numbers.threads_of_products
         if len(work.outputs) > 1 and work.word <= 4 and not work.is_intense:
             return numbers.threads_of_chain
         narrow = not self.on_tensor_cores and (
@@ -130,6 +134,13 @@ def chain_on_tensor_cores(work: Work) -> Team | None:
     local = views_through(function, dict.fromkeys(work.whole | allocated, ""))
     warps = chain_warps(function, work.precision, work.intensity, local, work.device.persistent)
     return None if warps is None else Team(work, SubgroupLayout(_WARP, 1, warps), warps=warps)
+
+
+def narrow_product_on_tensor_cores(work: Work) -> Team | None:
+    """Return the team whose warps compute the one product of operands of 16 bits that is all of a function."""
+    local = views_through(work.function, dict.fromkeys(work.whole, ""))
+    warps = warps_of_narrow(work.function, work.precision, local)
+    return None if warps is None else Team(work, SubgroupLayout(_WARP, 1, warps), warps=warps, is_narrow=True)
 
 
 def ragged_tiles(work: Work) -> Team | None:
