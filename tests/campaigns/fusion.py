@@ -46,15 +46,23 @@ _FUNCTIONS = ("power", "exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "ar
 
 def make(kind: str, seed: int) -> str:
     """Return the text of the module of a seed."""
-    with warnings.catch_warnings(action="ignore"):  # of odd expressions
+    with _without_warnings():  # of odd expressions
         return random_module(seed, is_short=kind == "repeated")
+
+
+@contextlib.contextmanager
+def _without_warnings() -> Iterator[None]:
+    """`warnings.catch_warnings` takes an action from Python 3.11 on."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def check(kind: str, case: str) -> Verdict:
     """Run the calls of a module, plain and fused, and compare after each."""
     from tests.campaigns.snapshots import difference
 
-    with warnings.catch_warnings(action="ignore"), tempfile.TemporaryDirectory() as folder:
+    with _without_warnings(), tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"random_module_{next(_numbers)}.py"
         path.write_text(case, encoding="utf-8")
         labels: Counter[str] = Counter()

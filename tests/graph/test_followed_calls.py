@@ -14,6 +14,7 @@ import pytest
 import tl_dpnp
 from tests.graph.support import compare
 from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.graph import source
 from tl_dpnp.graph.kernels import clear_kernels
 
 fuse = tl_dpnp.fuse
@@ -301,3 +302,18 @@ async def _asynchronous_generator(x):
 def test_functions_whose_code_runs_later_are_refused(function):
     with pytest.raises(tl_dpnp.UnsupportedError, match="generator or coroutine"):
         tl_dpnp.fuse(function)
+
+
+def _decorated_by(*functions):
+    return lambda function: functions
+
+
+@_decorated_by(lambda a: (lambda b: b)(a))
+def _kept_by_the_decorator(f=lambda a: a):
+    return f
+
+
+def test_what_is_evaluated_where_a_function_is_defined_stands_outside_of_it():
+    """Python 3.10 has the qualified names of functions inside among the constants of a function."""
+    (decorator,) = _kept_by_the_decorator
+    assert source.definition_of(decorator).qualified == decorator.__qualname__ == "<lambda>"

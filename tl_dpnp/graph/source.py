@@ -11,7 +11,7 @@ import copy
 import linecache
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -103,7 +103,7 @@ def _functions_in(file: str, text: str) -> list[Definition]:
     try:
         tree = _parsed(text)
         imported = tuple(dict.fromkeys(_imports(tree)))
-        found = [Definition(*parts, imported) for parts in _walk(tree, "", None)]
+        found = [Definition(*parts, imported) for parts in _walk([tree], "", None)]
     except (SyntaxError, ValueError, RecursionError, SystemError):
         found = []
     _trees[file] = text, found
@@ -136,16 +136,27 @@ def _imports(node: ast.AST) -> Iterator[str]:
             yield from _imports(child)
 
 
-def _walk(node: ast.AST, path: str, owner: str | None) -> Iterator[tuple[FunctionNode, str, str | None]]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, FunctionNode):
-            qualified = path + _name_of(child)
-            yield child, qualified, owner
-            yield from _walk(child, qualified + _LOCALS, owner)
-        elif isinstance(child, ast.ClassDef):
-            yield from _walk(child, f"{path}{child.name}.", child.name)
+def _walk(nodes: Iterable[ast.AST], path: str, owner: str | None) -> Iterator[tuple[FunctionNode, str, str | None]]:
+    """Yield functions with their qualified names and their classes.
+
+    What is evaluated where a function or class is defined stands outside of it: before Python 3.11 the code of a
+    function has the qualified names of those inside among its constants.
+    """
+    for node in nodes:
+        if not isinstance(node, (FunctionNode, ast.ClassDef)):
+            yield from _walk(ast.iter_child_nodes(node), path, owner)
+            continue
+        body = node.body if isinstance(node.body, list) else [node.body]
+        inside = set(body)
+        outside = [part for part in ast.iter_child_nodes(node) if part not in inside]
+        if isinstance(node, ast.ClassDef):
+            yield from _walk(outside, path, owner)
+            yield from _walk(body, f"{path}{node.name}.", node.name)
         else:
-            yield from _walk(child, path, owner)
+            qualified = path + _name_of(node)
+            yield node, qualified, owner
+            yield from _walk(outside, path, owner)
+            yield from _walk(body, qualified + _LOCALS, owner)
 
 
 def _first_line(node: FunctionNode) -> int:
