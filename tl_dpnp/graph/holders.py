@@ -57,6 +57,9 @@ def near_holders_of(counted: Sequence[tuple[Any, int]], roots: Sequence[Any]) ->
         elif isinstance(holder, types.FunctionType):
             seen.update((id(holder.__globals__), id(vars(builtins))))
         parts = gc.get_referents(holder)
+        if isinstance(holder, types.FrameType):
+            # Until Python 3.10 frames refer to those that called them, and so on to all that the program has.
+            parts = [part for part in parts if part is not holder.f_back]
         references = sum(id(part) in missing for part in parts)
         if references:
             holders.append(holder)
