@@ -287,4 +287,4 @@ class _Emitter:
 
 def _extent(tiles: Sequence[_Tile]) -> int:
     """Return the places of tiles that follow one another."""
-    return sum(tile.size for tile in tiles) - tiles[-1].overlap
+    return sum(tile.size for tile in tiles) - (tiles[-1].overlap if len(tiles) > 1 else 0)
