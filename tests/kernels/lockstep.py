@@ -14,7 +14,7 @@ from unittest import mock
 import numpy as np
 from llvmlite import ir
 
-from tl_dpnp.kernels.llvm import I64, LOCAL
+from tl_dpnp.kernels.llvm import I32, I64, LOCAL
 from tl_dpnp.kernels.mma import operands, padded_product
 from tl_dpnp.kernels.mma.operands import Finish, Matrix
 from tl_dpnp.kernels.mma.padded_product import PaddedProduct
@@ -85,6 +85,12 @@ class _Lockstep:
     def zext(self, value: Any, type_: ir.Type) -> _Value:
         return _Value(type_, value.data.astype(np.int64))
 
+    def trunc(self, value: Any, type_: ir.Type) -> _Value:
+        data = self.data(value)
+        assert (data >= 0).all()
+        assert (data < 1 << type_.width).all(), "numbers of tiles and lines have 32 bits"
+        return _Value(type_, data)
+
     def load(self, pointer: Any, align: int = 1) -> _Value:
         memory, type_ = self.memory[self._memory(pointer)], pointer.type.pointee
         places = np.where(self.active[-1], pointer.data, 0)
@@ -92,6 +98,10 @@ class _Lockstep:
         if isinstance(type_, ir.VectorType):
             assert not (places % 2).any()
             return _Value(type_, np.stack([memory[places], memory[places + 1]]))
+        if type_ == I32:
+            assert not (places % 2).any()
+            low, high = (memory[places + part].view(np.uint16).astype(np.int64) for part in (0, 1))
+            return _Value(type_, low | high << 16)
         return _Value(type_, memory[places])
 
     def store(self, value: Any, pointer: Any) -> _Stored:
@@ -102,6 +112,8 @@ class _Lockstep:
 
     def _memory(self, pointer: Any) -> str:
         type_ = pointer.type.pointee
+        if type_ == I32:  # a word of two elements
+            type_ = ir.HalfType()
         return str(type_.element if isinstance(type_, ir.VectorType) else type_)
 
     def extract_element(self, vector: Any, place: ir.Constant) -> _Value:

@@ -23,6 +23,7 @@ from tl_dpnp.kernels.mma.padded_product import find_padded_product
     (16, 8, 9, "f16", 1, 1, "tn", 9),
     (31, 31, 31, "f16", 2, 1, "nn", 31),  # lines of a tile that are apart
     (63, 33, 18, "f16", 2, 1, "tn", 31),
+    (37, 11, 22, "f16", 2, 1, "tn", 24),  # elements along the sum that are words in memory
 ])
 def test_threads_compute_the_product(m, n, k, element, warps, joined, transposes, stride, is_turned):
     found = find_padded_product(element, m, n, k, warps, joined=joined)
