@@ -18,9 +18,9 @@ from tl_dpnp.scalars import ScalarType
 
 __all__ = [
     "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "MOST_LANES", "PRIVATE", "Intrinsic", "PairsType", "builtin",
-    "constant", "counted_loop", "each_part", "first_lanes", "get_lane", "if_then", "index", "lanes", "mangled_type",
-    "masked_load", "masked_store", "most_lanes", "numbers_of", "power_of_two", "private_array", "select", "set_lane",
-    "shuffle", "splat", "storage_type", "undefined", "value_type", "vector_of",
+    "constant", "counted_loop", "each_part", "first_lanes", "get_lane", "if_then", "index", "int32", "lanes",
+    "mangled_type", "masked_load", "masked_store", "most_lanes", "numbers_of", "power_of_two", "private_array",
+    "select", "set_lane", "shuffle", "splat", "storage_type", "undefined", "value_type", "vector_of",
 ]
 
 I1 = ir.IntType(1)
@@ -169,6 +169,11 @@ def constant(type_: ir.Type, value: complex | bool) -> ir.Constant:
 def index(value: int) -> ir.Constant:
     """Return a 64-bit integer constant."""
     return ir.Constant(I64, value)
+
+
+def int32(value: int) -> ir.Constant:
+    """Return a 32-bit integer constant."""
+    return ir.Constant(I32, value)
 
 
 def builtin(

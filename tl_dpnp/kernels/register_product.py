@@ -24,6 +24,7 @@ from tl_dpnp.kernels.llvm import (
     get_lane,
     if_then,
     index,
+    int32,
     set_lane,
     undefined,
     value_type,
@@ -124,8 +125,8 @@ class RegisterProduct:
         """Append the code; `finish(sum, old)` gives the element as it is stored, where `old()` loads the one before."""
         row, column = self._own_place(b)
         if self.is_partial:
-            is_there = b.and_(b.icmp_unsigned("<", row, _number(self.down)),
-                              b.icmp_unsigned("<", column, _number(self.across)))
+            is_there = b.and_(b.icmp_unsigned("<", row, int32(self.down)),
+                              b.icmp_unsigned("<", column, int32(self.across)))
             if_then(b, is_there, lambda: self._compute(b, row, column, left, right, result, finish))
         else:
             self._compute(b, row, column, left, right, result, finish)
@@ -202,8 +203,8 @@ class RegisterProduct:
         row, column = (b.trunc(special_register(b, name), I32) for name in ("tid.x", "tid.y"))
         if not self.in_quads:
             return row, column
-        thread = b.add(row, b.mul(column, _number(self.down)))
-        quad, half, one = b.lshr(thread, _number(2)), _number(self.down // 2), _number(1)
+        thread = b.add(row, b.mul(column, int32(self.down)))
+        quad, half, one = b.lshr(thread, int32(2)), int32(self.down // 2), int32(1)
         beside = b.and_(b.lshr(thread, one), one)
         return (b.add(b.shl(b.urem(quad, half), one), b.and_(thread, one)),
                 b.add(b.shl(b.udiv(quad, half), one), beside))
@@ -217,15 +218,15 @@ class RegisterProduct:
         """
         chunks = end // size
         found = []
-        first = b.zext(b.mul(own, _number(size * stride)), I64)
+        first = b.zext(b.mul(own, int32(size * stride)), I64)
         for number in range(-(-chunks // parts)):
             if (number + 1) * parts <= chunks:
                 found.append((first, number * parts * size * stride, size))
                 continue
-            place = b.add(own, _number(number * parts))
-            before = b.add(own, _number((number - 1) * parts)) if number else _number(chunks - 1)
-            place = b.select(b.icmp_unsigned("<", place, _number(chunks)), place, before)
-            found.append((b.zext(b.mul(place, _number(size * stride)), I64), 0, size))
+            place = b.add(own, int32(number * parts))
+            before = b.add(own, int32((number - 1) * parts)) if number else int32(chunks - 1)
+            place = b.select(b.icmp_unsigned("<", place, int32(chunks)), place, before)
+            found.append((b.zext(b.mul(place, int32(size * stride)), I64), 0, size))
         return found
 
     def _store(
@@ -242,14 +243,14 @@ class RegisterProduct:
             if last < end:
                 body()
             else:
-                if_then(b, b.icmp_unsigned("<", place, _number(end)), body)
+                if_then(b, b.icmp_unsigned("<", place, int32(end)), body)
 
         def store(i: int, j: int) -> None:
             down, along = divmod(i, self.rows)
-            line = b.add(b.mul(b.add(row, _number(down * self.down)), _number(self.rows)), _number(along))
+            line = b.add(b.mul(b.add(row, int32(down * self.down)), int32(self.rows)), int32(along))
             across, beside = divmod(j, self.columns)
-            place = b.add(b.mul(b.add(column, _number(across * self.across)), _number(self.columns)), _number(beside))
-            place = b.add(b.mul(line, _number(stride)), b.mul(place, _number(distance)))
+            place = b.add(b.mul(b.add(column, int32(across * self.across)), int32(self.columns)), int32(beside))
+            place = b.add(b.mul(line, int32(stride)), b.mul(place, int32(distance)))
             pointer = b.gep(result.pointer, [b.zext(place, I64)])
             parts = [sums[(i + part) * width + j] for part in range(size)]
             if size == 1:
@@ -271,11 +272,11 @@ class RegisterProduct:
             b.store(vector, pointer, align=alignment)
 
         for chunk in range(width // self.columns):
-            across = b.add(column, _number(chunk * self.across))
+            across = b.add(column, int32(chunk * self.across))
 
             def columns(chunk: int = chunk) -> None:
                 for number in range(height // self.rows):
-                    down = b.add(row, _number(number * self.down))
+                    down = b.add(row, int32(number * self.down))
 
                     def rows(number: int = number, chunk: int = chunk) -> None:
                         for beside in range(self.columns):
@@ -285,10 +286,6 @@ class RegisterProduct:
                     guarded(down, number * self.down + self.down - 1, self.m // self.rows, rows)
 
             guarded(across, chunk * self.across + self.across - 1, self.n // self.columns, columns)
-
-
-def _number(value: int) -> ir.Constant:
-    return ir.Constant(I32, value)
 
 
 def _is_aligned(matrix: Matrix, element: ScalarType, count: int, distance: int) -> bool:

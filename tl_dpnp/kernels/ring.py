@@ -16,13 +16,12 @@ from functools import partial
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, LOCAL, Intrinsic, counted_loop, if_then, index
+from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, LOCAL, Intrinsic, counted_loop, if_then, index, int32
 from tl_dpnp.kernels.ring_slots import (
     ALIGNMENT,
     Kept,
     Slot,
     greatest,
-    int32,
     is_taken,
     least,
     offset_of,

@@ -6,11 +6,11 @@ import math
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.llvm import I32, index
+from tl_dpnp.kernels.llvm import I32, index, int32
 from tl_dpnp.records import dataclass
 
 __all__ = [
-    "ALIGNMENT", "Kept", "Slot", "greatest", "int32", "is_taken", "least", "offset_of", "shift_of", "size_of",
+    "ALIGNMENT", "Kept", "Slot", "greatest", "is_taken", "least", "offset_of", "shift_of", "size_of",
     "start_of",
 ]
 
@@ -119,7 +119,3 @@ def least(b: ir.IRBuilder, first: ir.Value, second: ir.Value) -> ir.Value:
 
 def greatest(b: ir.IRBuilder, first: ir.Value, second: ir.Value) -> ir.Value:
     return b.select(b.icmp_signed(">", first, second), first, second)
-
-
-def int32(value: int) -> ir.Constant:
-    return ir.Constant(I32, value)

@@ -25,7 +25,7 @@ from tl_dpnp.lowering.kernel_call import KernelCall
 from tl_dpnp.lowering.mappings.mapping import LoopMapping
 from tl_dpnp.lowering.memory import LOCAL_ALIGNMENT, size_in_bytes
 from tl_dpnp.lowering.nest import Dimension, Nest, Synchronize, loops_of
-from tl_dpnp.lowering.nest_products import lies_along, palette_of, whole_product
+from tl_dpnp.lowering.nest_products import packed_memory, palette_of, whole_product
 from tl_dpnp.lowering.plan import EXCEEDS_ALL, EXCEEDS_ONE
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.schedules import Scheduled
@@ -71,15 +71,16 @@ class MicroKernels:
                          for kernel, product in zip(self.kernels, self.mapping.products, strict=False)}
 
     def have_room(self, kernel: Scheduled, fetched: Mapping[str, int]) -> bool:
-        """Whether the nearest cache has room for the present operands of a product on tiles, for what is packed of
-        them, and for what a later work-group reads, of so many bytes."""
+        """Whether the nearest cache has room for a product on tiles and for what a later work-group reads.
+
+        `fetched` are the bytes of the operands.  What is packed of them counts, too.
+        """
         product, tiles = whole_product(kernel.realized.nest), whole_instruction(kernel.realized.nest, TileKernel)
-        sizes = None if product is None else product.sizes
-        if product is None or tiles is None or sizes is None:
+        if product is None or tiles is None:
             return False
-        packed = tiles.work_memory(*sizes, lies_along(product.b, product.k.variable, sizes[2]))
         read = sum(size for name, size in fetched.items() if name != OUTPUT)
-        return sum(fetched.values()) + read + packed <= (self.device.caches[0] if self.device.caches else 0)
+        taken = sum(fetched.values()) + read + packed_memory(product, tiles)
+        return taken <= (self.device.caches[0] if self.device.caches else 0)
 
     def __call__(self, operation: ops.LinearAlgebra, memrefs: Sequence[MemrefDescriptor]) -> KernelCall:
         kernel = self.by_operation[id(operation)]

@@ -18,8 +18,8 @@ from tl_dpnp.lowering.nest import Assign, Loop, Nest
 from tl_dpnp.records import dataclass
 
 __all__ = [
-    "NestProduct", "keeps_packed", "lies_along", "multiplies_by_zero", "palette_of", "product_in", "refusal",
-    "stores_sums", "strides_along", "whole_product",
+    "NestProduct", "keeps_packed", "lies_along", "multiplies_by_zero", "packed_memory", "palette_of", "product_in",
+    "refusal", "stores_sums", "strides_along", "whole_product",
 ]
 
 #: Bytes that a product on the tiles of a processor may take of the work-item's own memory.
@@ -168,21 +168,27 @@ def _tile_refusal(product: NestProduct, kernel: TileKernel) -> str | None:
         return "its sizes are known at run time only"
     if 0 in sizes:
         return "it is empty"
-    m, n, k = sizes
-    if not all(_is_dense(access, k) for access in (product.a, product.b)):
+    if not all(_is_dense(access, sizes[2]) for access in (product.a, product.b)):
         return "the elements of an operand do not follow one another along any of its modes"
-    if kernel.work_memory(m, n, k, lies_along(product.b, product.k.variable, k)) > _MOST_MEMORY:
+    if packed_memory(product, kernel) > _MOST_MEMORY:
         return f"its operands would take more than {_MOST_MEMORY} bytes as tiles"
     return None
 
 
 def keeps_packed(product: NestProduct, kernel: TileKernel) -> bool:
     """Whether there is memory for all of A as tiles, from one work-group to the next, and its strides are known."""
+    known = all(isinstance(stride, int) for stride in product.a.buffer.strides)
+    return known and packed_memory(product, kernel, keeps_a=True) <= _MOST_MEMORY
+
+
+def packed_memory(product: NestProduct, kernel: TileKernel, keeps_a: bool = False) -> int:
+    """Return the bytes of the work-item's own memory that a product of known sizes takes on tiles.
+
+    It `keeps_a`, or has but rows of A there at a time.
+    """
     sizes = product.sizes
     assert sizes is not None
-    along = lies_along(product.b, product.k.variable, sizes[2])
-    known = all(isinstance(stride, int) for stride in product.a.buffer.strides)
-    return known and kernel.work_memory(*sizes, along, keeps_a=True) <= _MOST_MEMORY
+    return kernel.work_memory(*sizes, lies_along(product.b, product.k.variable, sizes[2]), keeps_a)
 
 
 def lies_along(access: Access, variable: str, size: int) -> bool:

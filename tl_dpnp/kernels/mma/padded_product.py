@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.llvm import I32, I64, LOCAL, constant, if_then, index, undefined
+from tl_dpnp.kernels.llvm import I32, I64, LOCAL, constant, if_then, index, int32, undefined
 from tl_dpnp.kernels.mma.emit import ldmatrix
 from tl_dpnp.kernels.mma.moves import MatrixLoad
 from tl_dpnp.kernels.mma.operands import FORMS, Finish, Matrix, lane_place, multiply, terms
@@ -204,11 +204,11 @@ class PaddedProduct:
             left, right, result = right.transposed, left.transposed, result.transposed
         warp = b.trunc(special_register(b, "tid.y"), I32)
         if self.is_joined:
-            own = _number(self.warps // self.teams)
+            own = int32(self.warps // self.teams)
             warp = b.add(warp, b.mul(b.trunc(special_register(b, "tid.z"), I32), own))
         apart = self.distances(left.strides, right.strides, result.strides, result.element_bytes)
         down, across = self.parts
-        row, column = b.urem(warp, _number(down)), b.udiv(warp, _number(down))
+        row, column = b.urem(warp, int32(down)), b.udiv(warp, int32(down))
         most = -(-self.tiles[1] // across)
         # So many parts have `most` tiles across; the others have one less.
         full = self.tiles[1] - (most - 1) * across
@@ -217,12 +217,12 @@ class PaddedProduct:
             _Part(self, b, left, right, result, finish, row, column, columns, is_paired, apart).emit()
 
         if full < across or down * across < self.warps:
-            if_then(b, b.icmp_unsigned("<", column, _number(full)), partial(compute, most))
+            if_then(b, b.icmp_unsigned("<", column, int32(full)), partial(compute, most))
         else:
             compute(most)
         if full < across and most > 1:
-            others = b.and_(b.icmp_unsigned(">=", column, _number(full)),
-                            b.icmp_unsigned("<", column, _number(across)))
+            others = b.and_(b.icmp_unsigned(">=", column, int32(full)),
+                            b.icmp_unsigned("<", column, int32(across)))
             if_then(b, others, partial(compute, most - 1))
 
 
@@ -275,7 +275,7 @@ class _Part:
 
     def row_of(self, number: int, half: int) -> tuple[ir.Value, int]:
         """Return this lane's row in a half of one of its warp's tiles, and the last one of all lanes and warps."""
-        within = self.b.add(self.g, _number(_COLUMNS * half))
+        within = self.b.add(self.g, int32(_COLUMNS * half))
         down, height = self.product.parts[0], self.product.tiles[0]
         return self.line(number, self.row, down, height, _ROWS, within, _COLUMNS * half + _COLUMNS - 1, self.apart[0])
 
@@ -288,26 +288,26 @@ class _Part:
         self, number: int, part: ir.Value, parts: int, tiles: int, size: int, within: ir.Value, last: int, apart: int
     ) -> tuple[ir.Value, int]:
         b = self.b
-        tile = b.add(part, _number(number * parts))
+        tile = b.add(part, int32(number * parts))
         last_tile = number * parts + parts - 1
         if apart == 1:
-            return b.add(b.mul(tile, _number(size)), within), last_tile * size + last
-        return b.add(b.mul(within, _number(apart)), tile), last * apart + last_tile
+            return b.add(b.mul(tile, int32(size)), within), last_tile * size + last
+        return b.add(b.mul(within, int32(apart)), tile), last * apart + last_tile
 
     def inside(self, line: tuple[ir.Value, int], end: int) -> ir.Value:
         """Return a line, or the last one where it is beyond the end."""
         value, last = line
         b = self.b
-        return value if last < end else b.select(b.icmp_unsigned("<", value, _number(end)), value, _number(end - 1))
+        return value if last < end else b.select(b.icmp_unsigned("<", value, int32(end)), value, int32(end - 1))
 
     def words(self, matrix: Matrix, line: ir.Value, row: MmaRow, start: int) -> list[list[ir.Value]]:
         """Return the terms of a lane's words of a row of A, or a column of B, in a step; `matrix` is A, or B turned."""
         b, parts = self.b, row.parts("a")
         stride, along = matrix.strides
         size, k = row.a.bits // 8, self.product.k
-        first = b.mul(line, _number(stride))
+        first = b.mul(line, int32(stride))
         if self.is_paired and row.k == 2 * 4 and parts == 1 and start + row.k <= k:
-            place = b.add(first, b.mul(self.t, _number(2 * along)))
+            place = b.add(first, b.mul(self.t, int32(2 * along)))
             values = self.pair(matrix, place, start, size)
             return [terms(b, row, value, self.product.is_split) for value in values]
         words = []
@@ -335,9 +335,9 @@ class _Part:
         lanes = -(-(end - k) // parts)
         if lanes <= 0:
             return ir.Constant(type_, None)
-        is_there = None if lanes >= 4 else b.icmp_unsigned("<", self.t, _number(lanes))
-        t = self.t if is_there is None else b.select(is_there, self.t, _number(0))
-        pointer = b.gep(matrix.pointer, [b.zext(b.add(line, b.mul(t, _number(parts * along))), I64)])
+        is_there = None if lanes >= 4 else b.icmp_unsigned("<", self.t, int32(lanes))
+        t = self.t if is_there is None else b.select(is_there, self.t, int32(0))
+        pointer = b.gep(matrix.pointer, [b.zext(b.add(line, b.mul(t, int32(parts * along))), I64)])
         pointer = b.bitcast(b.gep(pointer, [index(k * along)]), type_.as_pointer(LOCAL))
         value = b.load(pointer, align=together * matrix.element_bytes)
         return value if is_there is None else b.select(is_there, value, ir.Constant(value.type, None))
@@ -347,20 +347,20 @@ class _Part:
         product, b, matrix = self.product, self.b, self.result
         height, width = product.extent
         line, last_row = row
-        first = b.mul(self.t, _number(2))
-        columns = [self.column_of(number, b.add(first, _number(part)), _COLUMNS - 2 + part) for part in range(2)]
+        first = b.mul(self.t, int32(2))
+        columns = [self.column_of(number, b.add(first, int32(part)), _COLUMNS - 2 + part) for part in range(2)]
         size = matrix.element_bytes
         stride, along = matrix.strides
-        start = b.mul(line, _number(stride))
-        pointers = [b.gep(matrix.pointer, [b.zext(b.add(start, b.mul(place, _number(along))), I64)])
+        start = b.mul(line, int32(stride))
+        pointers = [b.gep(matrix.pointer, [b.zext(b.add(start, b.mul(place, int32(along))), I64)])
                     for place, _ in columns]
         in_pairs = product._stores_pairs(self.apart, matrix.strides) and matrix.alignment % (2 * size) == 0
 
         def guarded(body: partial[None], part: int) -> None:
             place, last = columns[part]
-            conditions = [] if last_row < height else [b.icmp_unsigned("<", line, _number(height))]
+            conditions = [] if last_row < height else [b.icmp_unsigned("<", line, int32(height))]
             if last >= width:
-                conditions.append(b.icmp_unsigned("<", place, _number(width)))
+                conditions.append(b.icmp_unsigned("<", place, int32(width)))
             if conditions:
                 condition = conditions[0] if len(conditions) == 1 else b.and_(*conditions)
                 if_then(b, condition, body)
@@ -389,10 +389,6 @@ class _Part:
             vector = b.insert_element(vector, self.finish(value, partial(before, part)), ir.Constant(I32, part))
         store = b.store(vector, b.bitcast(pointer, vector.type.as_pointer(LOCAL)))
         store.align = 2 * size
-
-
-def _number(value: int) -> ir.Constant:
-    return ir.Constant(I32, value)
 
 
 def _load_pair(b: ir.IRBuilder, pointer: ir.Value, size: int) -> list[ir.Value]:
