@@ -159,8 +159,7 @@ class _Access:
             raise MachineError(f"the address takes {send.address_length} registers, not {address_registers}")
         lanes = np.arange(count) if mask is None else np.nonzero(mask)[0]
         addresses = self._addresses(thread, lanes)
-        # The compiler takes loads of single elements for any addresses, and others for those of whole 32 bits.
-        if (self.vector > 1 or self.space == "local") and (addresses % np.uint64(min(self.size, 4))).any():
+        if not self._takes_any_address and (addresses % np.uint64(min(self.size, 4))).any():
             raise MachineError(f"an address that is no multiple of {self.size}")
         if self.is_run:
             self._move(thread, addresses[:1], self.size * self.vector, 0, None)
@@ -168,6 +167,16 @@ class _Access:
         step = -(-channels * self.held // width) * width
         for component in range(self.vector):
             self._move(thread, addresses + np.uint64(component * self.size), self.size, component * step, lanes)
+
+    @property
+    def _takes_any_address(self) -> bool:
+        """Whether elements need not lie at multiples of their size.
+
+        The compiler (1.0.12504) uses messages of single elements so: of OpenCL C's `t[p]` and `t[p + 3]`, 16 bits each
+        in local memory, it makes two loads of 32 bits at p and p + 2.
+        """
+        single = self.vector == 1 and not self.is_run
+        return single and not self.is_store if self.space == "local" else self.vector == 1
 
     def _channels(self, width: int) -> int:
         """Return the channels that registers of so many bytes are filled for."""

@@ -172,6 +172,18 @@ def test_what_another_sub_group_wrote_is_read_behind_a_barrier() -> None:
     assert found[:32].tolist() == [1] * 16 + [0] * 16
 
 
+def test_single_elements_are_read_from_any_address_of_local_memory() -> None:
+    """Not stored: the compiler was never seen to do so."""
+    move, fill = "add (16|M0) r13.0<1>:d r13.0<1;1,0>:d 2:w", "mov (16|M0) r10.0<1>:ud 0x20001:ud"
+    first = [*_SHARED[:-1], fill, _SHARED[-1]]
+    last = "send.slm (16|M0) null r13 r10:1 0x0 0x02000504"
+    again = ["add (16|M0) r13.0<1>:d r13.0<1;1,0>:d 4:w", last, "add (16|M0) r13.0<1>:d r13.0<1;1,0>:d -4:w"]
+    found = execute(*first, *again, move, "send.slm (16|M0) r20 r13 null:0 0x0 0x02100500", STORE, local_memory=68)
+    assert found.view(np.int32)[:16].tolist() == [0x10002] * 16
+    with pytest.raises(MachineError, match="an address that is no multiple of 4"):
+        execute(*first, move, last, local_memory=128)
+
+
 @pytest.mark.parametrize(("lines", "why"), [
     ([*_SHARED, *_OTHER, *_BARRIER, *_BARRIER], "without a barrier between|stores what has no value"),
     ([*_SHARED, "(W) sync.bar 0x0"], "waits at a barrier that it has not reached"),

@@ -90,6 +90,8 @@ def test_panels_of_f32_are_shared_where_that_saves_instructions() -> None:
     replace(SHARED, transposes="nt", ordinary=True, micro_kernel=SHARED.micro_kernel.replace("4x4x6", "4x4x3")),
     replace(SHARED_OPEN, transposes="tn", k=100, micro_kernel=SHARED_OPEN.micro_kernel.replace("_exchanged", "")),
     Product("static", "f16", 36, 36, 50, 20, "nt"),
+    # Fragments of fewer words than lanes; elements of local memory at odd places, which the compiler loads by pairs.
+    Product("chain", "f16-f16", 1, 1, 1, 25), Product("chain", "f16-f16", 3, 20, 29, 26, alpha=-1, beta=2),
     Product("batch", "i8", 8, 34, 7, 5, "tn", alpha=-1, groups=3),
     Product("group", "u8", 33, 16, 40, 6, "nn", alpha=-1, beta=2, groups=2, padding=(3, 0, 5), offsets=(0, 1, 2)),
 ], ids=lambda product: f"{product.types}-{product.kind}")

@@ -64,7 +64,10 @@ class LocalReads:
     def announce(self) -> None:
         """Read a word of each lane as compilers understand it: they take stores away that nothing reads."""
         if not self.emulated:
-            word = self.builder.load(self.builder.gep(self.base, [self.accumulators.messages.lane]), align=4)
+            lane, words = self.accumulators.messages.lane, self.piece.fragment
+            if words < self.accumulators.row.execution_size:
+                lane = self.builder.urem(lane, index(words))
+            word = self.builder.load(self.builder.gep(self.base, [lane]), align=4)
             inline_assembly(self.builder, ir.VoidType(), [""], "rw", [word])
 
     @property
