@@ -21,6 +21,8 @@ from .benchmarks.sections import SECTIONS, Section, against_peers, fused_program
 
 #: Where reports are kept for `asv_bench.plots`; git ignores it.
 RESULTS = Path(__file__).parent / ".asv" / "must_show"
+#: Those of drawn shapes.
+DRAWN = RESULTS / "drawn"
 
 
 class _Commands(click.Group):
@@ -81,7 +83,7 @@ def _add(name: str) -> None:
         @_command(name)
         @click.option("--seed", type=int, help="Draw other shapes.")
         def drawn(seconds: float, keep: str, patience: float, output: Path | None, seed: int | None) -> None:
-            named = None if keep or seed is not None else RESULTS / f"{name}.json"
+            named = None if keep else (RESULTS if seed is None else DRAWN) / f"{name}.json"
             _run(section if seed is None else section.drawn(seed), seconds, keep, patience, output or named)
     else:
         @_command(name)
@@ -121,13 +123,14 @@ for _name in SECTIONS:
 @main.command("all")
 @_seconds
 @click.option("-p", "--patience", default=10.0, show_default=True, help="As in the single commands.")
+@click.option("--seed", type=int, help="Draw other shapes: run the commands that can.")
 @click.argument("names", nargs=-1, type=click.Choice(list(SECTIONS)))
-def everything(seconds: float, patience: float, names: tuple[str, ...]) -> None:
+def everything(seconds: float, patience: float, seed: int | None, names: tuple[str, ...]) -> None:
     """Run the commands NAMES, by default all, each in a process of its own."""
     failed = []
-    for name in names or SECTIONS:
+    for name in names or [name for name, section in SECTIONS.items() if seed is None or section.draw is not None]:
         command = [sys.executable, "-m", "asv_bench.must_show", name, "--seconds", str(seconds),
-                   "--patience", str(patience)]
+                   "--patience", str(patience), *([] if seed is None else ["--seed", str(seed)])]
         if subprocess.run(command, check=False, cwd=Path(__file__).parents[1], env=os.environ).returncode:
             failed.append(name)
         click.echo()

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 
+from . import drawn as drawn_shapes
 from . import render
 from .benchmarks.contests import parse_case
 from .benchmarks.results import Measurement, Report
 from .benchmarks.sections import SECTIONS
-from .must_show import RESULTS
+from .must_show import DRAWN, RESULTS
 
 _DOCS = Path(__file__).parents[1] / "docs"
 _ELEMENTS = ("f32", "f64")
@@ -40,6 +41,12 @@ PAGES = (
 )
 _OPENING = """
 What is won and what is lost; the sections below have every case, the limits of the machine, and how it was measured."""
+#: What drawn shapes are, and where those that are named begin.
+_DRAWN = """
+Shapes are drawn at random, 60 for each seed: sizes of 3 to 24, 16 to 64 and 48 to 130, mixed in one shape. So this is
+what a shape of yours may expect; the ones that are named further below have been looked at one by one."""
+_NAMED = "## Named shapes"
+_KEPT = "drawn-shapes.json"
 _INTRODUCTION = """
 ## How it was measured
 
@@ -230,11 +237,30 @@ def _machine(reports: list[Report]) -> str:
     return "\n".join(["| | |", "|---|---|", *rows])
 
 
-def write(page: Page, reports: list[Report], folder: Path) -> Path:
-    """Write a page and its figures below `folder`; returns the page's path."""
+def write(page: Page, reports: list[Report], folder: Path, drawn: Sequence[drawn_shapes.Drawn] = ()) -> Path:
+    """Write a page and its figures below `folder`; returns the page's path.
+
+    What was `drawn` comes first.  Without reports, what the page says of named shapes stays.
+    """
     images = folder / "images"
     images.mkdir(parents=True, exist_ok=True)
+    path = folder / page.file
     parts = [f"# {page.title}\n{_OPENING}"]
+    if drawn:
+        picture = _figure("drawn-shapes", "Drawn shapes", lambda: drawn_shapes.figure(drawn), images)
+        parts += [_DRAWN.strip(), drawn_shapes.table(drawn), picture]
+    if reports:
+        named = _wrapped([*([_NAMED] if drawn else []), *_named(reports, images)])
+    else:
+        _, heading, rest = path.read_text(encoding="utf-8").partition(f"\n{_NAMED}\n")
+        named = f"{heading.lstrip()}{rest}"
+    path.write_text(f"{_wrapped(parts)}\n{named}", encoding="utf-8")
+    return path
+
+
+def _named(reports: list[Report], images: Path) -> list[str]:
+    """Return what a page says of the sections of its reports."""
+    parts = []
     rows = render.won(reports)
     if len(rows) > 1:
         parts.append(_figure("overview", "Times as fast as a library", lambda: overview(rows), images))
@@ -247,12 +273,15 @@ def write(page: Page, reports: list[Report], folder: Path) -> Path:
             head, _, table = text.rpartition("\n\n| case |")
             text = f"{head}\n\n{_section_figure(report, images)}\n\n| case |{table}"
         parts.append(text)
-    path = folder / page.file
+    return parts
+
+
+def _wrapped(parts: Sequence[str]) -> str:
+    """Return paragraphs as lines of text that are no longer than 120, with a line between."""
     lines = "\n\n".join(parts).splitlines()
     wrapped = [line if line.startswith(("|", "!", "#")) else textwrap.fill(line, 120, break_long_words=False,
                                                                              break_on_hyphens=False) for line in lines]
-    path.write_text("\n".join(wrapped) + "\n", encoding="utf-8")
-    return path
+    return "\n".join(wrapped) + "\n"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -263,13 +292,19 @@ def write(page: Page, reports: list[Report], folder: Path) -> Path:
 def main(results: Path, output: Path) -> None:
     """Write the pages that there are reports for, with tables, verdicts, and figures as PNG and SVG.
 
-    The extra "bench" brings matplotlib.
+    Reports of drawn shapes are kept beside the pages, in drawn-shapes.json, for each processor; they alone renew the
+    first screen of a page that is there.  The extra "bench" brings matplotlib.
     """
     written = []
+    latest = [drawn_shapes.Drawn.of(Report.load(path)) for path in sorted((results / DRAWN.name).glob("*.json"))]
+    drawn = drawn_shapes.merged(drawn_shapes.load(output / _KEPT), latest, list(SECTIONS))
     for page in PAGES:
         found = [results / f"{name}.json" for name in page.sections if (results / f"{name}.json").exists()]
-        if found:
-            written.append(write(page, [Report.load(path) for path in found], output))
+        its_own = [each for each in drawn if each.section in page.sections]
+        if found or (latest and its_own and (output / page.file).exists()):
+            written.append(write(page, [Report.load(path) for path in found], output, its_own))
+    if latest and written:
+        drawn_shapes.save(output / _KEPT, drawn)
     if not written:
         raise click.UsageError(f"{results} holds no reports: python -m asv_bench.must_show all writes them")
     for path in written:

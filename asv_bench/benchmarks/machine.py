@@ -30,10 +30,13 @@ def describe() -> dict[str, str]:
 
 
 def _processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or "unknown"
+    """Return its name, with the numbers of its generation, which names of virtual machines leave out."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    facts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    if "model name" not in facts:
+        return platform.processor() or "unknown"
+    numbers = [f"{name} {facts[key]}" for key, name in (("cpu family", "family"), ("model", "model")) if key in facts]
+    return ", ".join([facts["model name"], *numbers])
 
 
 def _caches() -> list[str]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from asv_bench import must_show, stacks
-from asv_bench.benchmarks.results import Measurement, Report
+from asv_bench import drawn, must_show, stacks
+from asv_bench.benchmarks.results import Measurement, Report, Verdict
 from asv_bench.benchmarks.sections import SECTIONS
 from asv_bench.benchmarks.timing import Quartiles
 
@@ -139,3 +139,39 @@ def test_the_page_of_realistic_programs(tmp_path):
     text = (tmp_path / "docs" / "realistic-programs.md").read_text()
     assert all(f"{case} (torch.compile 0.90)" in text.replace("\n", " ") for case in cases)
     assert (tmp_path / "docs" / "images" / "fusion-peers.png").exists()
+
+
+def drawn_report(section, title, processor, ratio):
+    measurements = [Measurement(f"f32 {size}x3x5", Quartiles(1.0, 2.0, 3.0), 1e-3,
+                                {"libxsmm": Quartiles(0.1, ratio * size, 9.0)}, Quartiles(0.1, 0.5, 0.9), {})
+                    for size in (1, 4)]
+    verdicts = [Verdict("least, speed over libxsmm", ratio, "at least 0.95", ratio >= 0.95)]
+    return Report(section, title, "As it is.", "GF/s", "FMA peak", measurements, verdicts,
+                  {"processor": processor, "cores": "2", "commit": "1", "date": "2026-11-28"})
+
+
+def test_drawn_shapes_are_the_first_screen_of_a_page_for_each_processor(tmp_path):
+    """A later report takes the place of one of the same processor, and what is said of named shapes stays."""
+    pytest.importorskip("matplotlib")
+    results, docs = tmp_path / "results", tmp_path / "docs"
+    canned("memory", "roofline").save(results / "memory.json")
+    for processor, ratio in (("one", 0.5), ("another", 2.0), ("one", 1.5)):
+        drawn_report("cache-resident", "In the cache, drawn", processor, ratio).save(
+            results / "drawn" / "cache-resident.json")
+        assert run("asv_bench.plots", "-r", str(results), "-o", str(docs)).returncode == 0
+        (results / "memory.json").unlink(missing_ok=True)
+    opening, heading, named = (docs / "benchmarks.md").read_text().partition("\n## Named shapes\n")
+    assert heading
+    assert "## Section memory" in named
+    assert [line for line in opening.splitlines() if line.startswith("| In the cache")] == [
+        f"| In the cache, drawn | {processor} | {2 * ratio:.2f} ({ratio:.2f}) |  | 0.50 (0.50) FMA peak |"
+        for processor, ratio in (("another", 2.0), ("one", 1.5))]
+    assert "All targets were met." in opening
+    assert "(images/drawn-shapes.png)" in opening
+    assert (docs / "images" / "drawn-shapes.png").exists()
+
+
+def test_what_drawn_shapes_missed_is_named():
+    found = [drawn.Drawn.of(drawn_report("memory", "From memory", "one", 0.25))]
+    assert "Targets that were missed: From memory, on one: least, speed over libxsmm: at least 0.95, found 0.25." in (
+        drawn.table(found))
