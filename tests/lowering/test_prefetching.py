@@ -40,11 +40,13 @@ _FMA = r"""define spir_func \1 \2(\1 %a, \1 %b, \1 %c) {
 
 
 def fetched_lines(
-    schedule: Schedule, sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch, streams: bool = False
+    schedule: Schedule, sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch, streams: bool = False,
+    once: bool = True,
 ) -> list[Counter[tuple[int, bool]]]:
     """Run a gemm of f32, and return how often each line of the next A, B and C was fetched, and whether to use it once.
 
-    Those of the present A, B and C have negative numbers.  With `streams`, the operands exceed all caches.
+    Those of the present A, B and C have negative numbers.  With `streams`, the operands exceed all caches.  The core
+    keeps what is to be used `once`.
     """
     m, n, k = sizes
     module = ir.Module("nest")
@@ -69,7 +71,7 @@ def fetched_lines(
     distances = {name: (index(array.nbytes // 2), array.nbytes // 2) for name, array in zip("ABC", arrays, strict=True)}
     always, streaming = (constant(ir.IntType(1), flag) for flag in (True, streams))
     arguments = NestArguments(
-        dict(zip("ABC", function.args, strict=True)), {}, {}, Ahead(always, distances, streaming))
+        dict(zip("ABC", function.args, strict=True)), {}, {}, Ahead(always, distances, streaming, once=once))
     emit_nest(builder, realize(schedule.nest, _LAYOUT).nest, arguments, _LAYOUT, 16)
     builder.ret_void()
 
@@ -127,16 +129,19 @@ def test_no_part_of_the_default_schedule_fetches_all(monkeypatch: pytest.MonkeyP
     assert first.total() < 1.7 * len(first)
 
 
-@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize(("streams", "once"), [(False, True), (True, True), (True, False)])
 def test_what_is_read_in_order_is_fetched_shortly_before_its_turn(
-    streams: bool, monkeypatch: pytest.MonkeyPatch
+    streams: bool, once: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where it exceeds all caches: 4 KB ahead, the first of the next operand by the last iterations."""
-    first, second, _ = fetched_lines(vector_schedule(gemm(64, 1, 64), _HOST), (64, 1, 64), monkeypatch, streams)
+    """Where it exceeds all caches: 4 KB ahead, the first of the next operand by the last iterations.
+
+    It is fetched as what is used once by cores that keep it until its turn.
+    """
+    first, second, _ = fetched_lines(vector_schedule(gemm(64, 1, 64), _HOST), (64, 1, 64), monkeypatch, streams, once)
     whole, ahead = 64 * 64 * 4 // CACHE_LINE, 4096 // CACHE_LINE
     lines = range(ahead - whole, ahead) if streams else range(whole)
-    assert first == Counter({(line, streams): 1 for line in lines})
-    assert {line for line, once in second if not once} == set(range(4))
+    assert first == Counter({(line, streams and once): 1 for line in lines})
+    assert {line for line, is_once in second if not is_once} == set(range(4))
 
 
 def test_what_is_read_across_memory_is_fetched_for_a_later_work_group(monkeypatch: pytest.MonkeyPatch) -> None:

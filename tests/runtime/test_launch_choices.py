@@ -36,6 +36,11 @@ def test_several_last_caches_count_together():
     assert exceeded_caches(call(100_000), replace(DEVICE, last_cache=200_000)) == EXCEEDS_ONE
 
 
+def test_of_a_cache_that_other_programs_share_no_more_counts_than_the_cores_may_take():
+    device = replace(DEVICE, last_cache=504 << 20)
+    assert [exceeded_caches(call(size), device) for size in (128 << 20, (128 << 20) + 1)] == [EXCEEDS_ONE, EXCEEDS_ALL]
+
+
 def test_where_the_device_has_no_third_cache_those_of_all_cores_count():
     device = replace(DEVICE, caches=(1000, 4000), last_cache=8000)
     assert [exceeded_caches(call(size), device) for size in (4000, 8000, 8001)] == [0, EXCEEDS_ONE, EXCEEDS_ALL]

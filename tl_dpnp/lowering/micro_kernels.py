@@ -217,7 +217,7 @@ class _MicroKernel:
         own = None if self.streamed is None else self.streamed.buffer.name
         read = {buffer: each for buffer, each in every.items() if buffer != own}
         stored = (self.streamed, every[own][0]) if self.streamed is not None and own in every else None
-        return Ahead(wanted, read, streams, stored), every
+        return Ahead(wanted, read, streams, stored, once=self.maker.device.core.keeps_what_is_used_once), every
 
     def _emit_nests(
         self, builder: ir.IRBuilder, arguments: NestArguments, every: Mapping[str, Fetched]

@@ -124,7 +124,8 @@ class Core:
     where it has others.  `masks` says that masked loads and stores cost no more than whole ones.  Compilers make
     vectors of less than `narrowest_bytes` out of wider ones, whose other lanes they set to zero before each operation.
     A core that `unlaminates` makes two micro-operations of a multiply-add with an operand in memory whose address has
-    an index: of what it looks ahead to find work, they take twice the room.
+    an index: of what it looks ahead to find work, they take twice the room.  One that `keeps_what_is_used_once` has
+    lines that it was told to fetch for a single use (PREFETCHNTA) stay in the nearest cache as long as others.
     """
 
     name: str
@@ -140,6 +141,7 @@ class Core:
     masks: bool = False
     narrowest_bytes: int = 16
     unlaminates: bool = False
+    keeps_what_is_used_once: bool = True
     tiles: TileNumbers = field(default_factory=TileNumbers)
 
     def __str__(self) -> str:

@@ -69,6 +69,12 @@ class Device:
         return self.caches[1] if len(self.caches) > 1 else self.launches.cache
 
     @property
+    def last_cache_for_arrays(self) -> int:
+        """Bytes that arrays may take of the last-level caches before their results are stored past these."""
+        numbers = self.launches
+        return min(int(numbers.share_of_cache * self.last_cache), numbers.cache_of_a_core * self.compute_units)
+
+    @property
     def family(self) -> Literal["sycl", "cuda"]:
         """The target that the device is of."""
         return "cuda" if self.backend == "cuda" else "sycl"

@@ -61,7 +61,7 @@ class Ahead(NamedTuple):
     Where it is `wanted`, `buffers` are to be prefetched: for each, by name, the distance to the next one and its size,
     in bytes.  Where it `streams`, the result `streamed` is to be computed elsewhere and stored past the caches; it
     comes with the distance to the next one.  Products on tiles fetch without being asked to what will `have_room` in
-    the nearest cache.
+    the nearest cache.  What is read `once` is fetched as such: the core keeps it until then.
     """
 
     wanted: ir.Value
@@ -69,6 +69,7 @@ class Ahead(NamedTuple):
     streams: ir.Value
     streamed: tuple[StreamedResult, ir.Value] | None = None
     have_room: bool = False
+    once: bool = True
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Operands are fetched ahead of their use: each iteration of the loops that prefetch takes an equal share of them.
 
 They are those of a later work-group.  But where operands exceed all caches, what a loop reads in the order of memory
-is fetched shortly before its turn and does not stay in the caches: each line is needed once, and soon.
+is fetched shortly before its turn, and on cores that keep it until then so that it does not stay in the caches: each
+line is needed once, and soon.
 """
 
 from __future__ import annotations
@@ -69,20 +70,20 @@ class Shares:
         if soon:
             with builder.if_else(ahead.streams) as (then, otherwise):
                 with then:
-                    self._fetch(builder, number, soon, pointers, once=True)
+                    self._fetch(builder, number, soon, pointers, shortly=True, once=ahead.once)
                 with otherwise:
-                    self._fetch(builder, number, soon, pointers, once=False)
-        self._fetch(builder, number, later, pointers, once=False)
+                    self._fetch(builder, number, soon, pointers)
+        self._fetch(builder, number, later, pointers)
 
     def _fetch(
         self, builder: ir.IRBuilder, number: ir.Value, buffers: Mapping[str, tuple[ir.Value, int]],
-        pointers: Mapping[str, ir.Value], once: bool,
+        pointers: Mapping[str, ir.Value], *, shortly: bool = False, once: bool = False,
     ) -> None:
-        """Fetch a share of the operands of a later work-group, or `once` the share whose turn comes soon."""
+        """Fetch a share of the operands of a later work-group, or the share whose turn comes `shortly`."""
         for name, (distance, size) in buffers.items():
             share = -(-size // self.count)
             offset = builder.mul(number, index(share))
-            if once:
+            if shortly:
                 # In the last iterations it is the next operand's.
                 offset = builder.add(offset, index(_SHORTLY))
                 following = builder.add(distance, builder.sub(offset, index(size)))

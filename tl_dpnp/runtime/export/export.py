@@ -249,7 +249,7 @@ def _numbers(program: Program, device: Device) -> dict[str, int]:
     return {
         "usage.has_fixed_work": int(program.usage.has_fixed_work), "items": numbers.items, "most_work": numbers.work,
         "least_work": numbers.least_work, "core_cache": device.core_cache,
-        "last_cache": int(numbers.share_of_cache * device.last_cache),
+        "last_cache": device.last_cache_for_arrays,
     }
 
 

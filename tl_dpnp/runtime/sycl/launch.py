@@ -73,7 +73,7 @@ def exceeded_by(total: int, device: Device) -> int:
     programs.
     """
     own = device.core_cache
-    everything = max(own * device.compute_units, device.launches.share_of_cache * device.last_cache)
+    everything = max(own * device.compute_units, device.last_cache_for_arrays)
     return EXCEEDS_ALL if total > everything else EXCEEDS_ONE if total > own else 0
 
 
