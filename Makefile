@@ -68,6 +68,7 @@ bench-asv: $(VENV)/.installed-bench
 
 bench-docs: $(VENV)/.installed-bench
 	-@$(BIN)/python -m asv_bench.must_show all
+	-@$(BIN)/python -m asv_bench.must_show all --seed $$(date +%y%m%d%H%M)
 	@$(BIN)/python -m asv_bench.plots
 
 # Links inside, names and colours are checked: whatever Sphinx warns of is an error.

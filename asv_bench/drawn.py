@@ -11,14 +11,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from .axes import plain_ticks
 from .benchmarks.results import Report
 from .benchmarks.timing import geometric_mean
 
-__all__ = ["Drawn", "figure", "load", "merged", "save", "table"]
+__all__ = ["Drawn", "figure", "load", "merged", "save", "tables"]
 
 #: The peers that have columns and lines, with the colour and the marker of a line.
 _PEERS = {"libxsmm": "#0055aa", "MKL's JIT": "#aa3377", "numpy": "#cc6600", "dpnp": "#228833"}
 _NAMES = {"numpy": "NumPy"}
+#: What titles of drawn shapes end in, in front of the seed.
+_WITH_SEED = ", shapes drawn with seed "
 #: Lines of the processors in a figure, in the order of their names.
 _DASHES = ("-", "--", ":", "-.")
 
@@ -76,19 +79,33 @@ def merged(before: Iterable[Drawn], latest: Iterable[Drawn], order: Sequence[str
     return sorted(known.values(), key=lambda each: (order.index(each.section), each.processor))
 
 
-def table(found: Sequence[Drawn]) -> str:
-    """Return geometric means and the least in Markdown, a row for each section and processor, and what was missed."""
+def tables(found: Sequence[Drawn]) -> str:
+    """Return a table for each processor in Markdown, geometric means and the least by section, and what was missed."""
+    return "\n\n".join(_table([each for each in found if each.processor == processor])
+                       for processor in sorted({each.processor for each in found}))
+
+
+def _table(found: Sequence[Drawn]) -> str:
+    """Return the table of a processor."""
     peers = [peer for peer in _PEERS if any(peer in each.ratios for each in found)]
-    head = ["drawn shapes: geometric mean (least)", "processor", *(f"over {_NAMES.get(peer, peer)}" for peer in peers),
-            "over itself", "of the limit"]
-    rows = [head, ["---", "---", *["---:"] * (len(head) - 2)]]
+    rows = [["geometric mean (least)", *(f"over {_NAMES.get(peer, peer)}" for peer in peers), "over itself",
+             "of the limit", "seed"]]
+    rows.append(["---", *["---:"] * (len(rows[0]) - 1)])
     for each in found:
-        own = [f"{peer} {_cell(ratios)}" for peer, ratios in each.ratios.items() if peer not in _PEERS]
-        rows.append([each.title, each.processor, *(_cell(each.ratios.get(peer, {})) for peer in peers), "; ".join(own),
-                     f"{_cell(each.reached)} {each.limit}".strip()])
+        title, _, seed = each.title.partition(_WITH_SEED)
+        own = [f"{_cell(ratios)} {peer}" for peer, ratios in each.ratios.items() if peer not in _PEERS]
+        rows.append([title, *(_cell(each.ratios.get(peer, {})) for peer in peers), "; ".join(own),
+                     f"{_cell(each.reached)} {each.limit}".strip(), seed])
     text = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    missed = [f"{each.title}, on {each.processor}: {'; '.join(each.missed)}." for each in found if each.missed]
-    return "\n\n".join([text, "Targets that were missed: " + " ".join(missed) if missed else "All targets were met."])
+    which = found[0]
+    head = f"**{which.processor}**, {which.cores} cores, commits {_all(found, 'commit')}, {_all(found, 'date')}:"
+    missed = [f"- {each.title.partition(_WITH_SEED)[0]}: {'; '.join(each.missed)}." for each in found if each.missed]
+    return "\n\n".join([head, text, "\n".join(["Targets that were missed:", "", *missed]) if missed else
+                        "All targets were met."])
+
+
+def _all(found: Sequence[Drawn], name: str) -> str:
+    return ", ".join(dict.fromkeys(getattr(each, name) for each in found))
 
 
 def _cell(values: dict[str, float]) -> str:
@@ -116,7 +133,9 @@ def figure(found: Sequence[Drawn]) -> Any:
                 places = [(number + 0.5) / len(ratios) for number in range(len(ratios))]
                 axis.plot(places, ratios, dashes, color=colour, label=f"{_NAMES.get(peer, peer)}, {each.processor}")
         axis.axhline(1, color="black", linewidth=1)
-        axis.set(yscale="log", xlim=(0, 1), ylabel="times as fast", title=section)
+        title = next(one.title for one in shown if one.section == section).partition(_WITH_SEED)[0]
+        axis.set(yscale="log", xlim=(0, 1), ylabel="times as fast", title=title)
+        plain_ticks(axis.yaxis)
         axis.grid(True, which="both", alpha=0.25)
     axes[-1, 0].set(xlabel="part of the shapes")
     known = {label: handle for axis in axes[:, 0] for handle, label in zip(*axis.get_legend_handles_labels(),

@@ -11,6 +11,7 @@ import click
 
 from . import drawn as drawn_shapes
 from . import render
+from .axes import plain_ticks
 from .benchmarks.contests import parse_case
 from .benchmarks.results import Measurement, Report
 from .benchmarks.sections import SECTIONS
@@ -106,19 +107,10 @@ def overview(rows: list[render.Won]) -> Any:
     axis.set_yticks(range(len(rows)), [won.title for won in rows])
     axis.set(xscale="log", xlabel="times as fast")
     axis.invert_yaxis()
-    _ticks(axis.xaxis)
+    plain_ticks(axis.xaxis)
     axis.grid(True, alpha=0.25)
     _legend(figure, axis)
     return figure
-
-
-def _ticks(axis: Any) -> None:
-    """Label a logarithmic axis at 1, 2 and 5 of each decade, in plain numbers, which leaves them room."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter("{x:g}")
-    axis.set_minor_formatter(NullFormatter())
 
 
 def roofline(report: Report) -> Any:
@@ -142,8 +134,8 @@ def roofline(report: Report) -> Any:
                 axis.scatter([intensity[case] for case in speeds], list(speeds.values()), 28, color=colour,
                              marker=marker, label=peer, alpha=0.85, zorder=3)
         axis.set(xscale="log", yscale="log", title=element, xlabel="operations per byte", ylabel="GF/s")
-        _ticks(axis.xaxis)
-        _ticks(axis.yaxis)
+        plain_ticks(axis.xaxis)
+        plain_ticks(axis.yaxis)
         axis.grid(True, which="both", alpha=0.25)
         axis.legend(loc="lower right")
     return figure
@@ -184,7 +176,7 @@ def by_program(report: Report) -> Any:
         axis.axhline(1, color="black", linewidth=1)
         axis.set(yscale="log", title=f"batch {batch}", xlabel="programs, each line in its own order",
                  ylabel="times as fast")
-        _ticks(axis.yaxis)
+        plain_ticks(axis.yaxis)
         axis.grid(True, alpha=0.25)
     _legend(figure, *figure.axes)
     return figure
@@ -248,7 +240,7 @@ def write(page: Page, reports: list[Report], folder: Path, drawn: Sequence[drawn
     parts = [f"# {page.title}\n{_OPENING}"]
     if drawn:
         picture = _figure("drawn-shapes", "Drawn shapes", lambda: drawn_shapes.figure(drawn), images)
-        parts += [_DRAWN.strip(), drawn_shapes.table(drawn), picture]
+        parts += [_DRAWN.strip(), picture, drawn_shapes.tables(drawn)]
     if reports:
         named = _wrapped([*([_NAMED] if drawn else []), *_named(reports, images)])
     else:
