@@ -84,3 +84,17 @@ def test_elements_are_near_one_address_where_that_saves_operations_or_registers(
 ])
 def test_others_have_the_addresses_that_llvm_chooses(m, n, k):
     assert _addresses(m, n, k, "intel-server") == 0
+
+
+@pytest.mark.parametrize(("core", "element", "parts"), [
+    ("intel-server", "f32", True), ("zen5", "f32", False), ("zen4", "f32", False), ("intel-server", "f64", False),
+])
+def test_what_is_transposed_is_loaded_in_parts_where_shuffles_take_a_port_of_multiply_adds(core, element, parts):
+    a, b, c = (f"memref<{element}x{shape}>" for shape in ("32x48", "32x8", "48x8"))
+    source = f"""func @product(%A: {a}, %B: {b}, %C: {c}) {{
+  gemm.t.n 1.0, %A, %B, 0.0, %C : {element}, {a}, {b}, {element}, {c}
+}}"""
+    with config.scope(CORE=core):
+        (text,) = tl_dpnp.compile(source, form="vector").inspect_llvm().values()
+    assert bool(re.search(r"= load <4 x float>", text)) == parts
+    assert not re.search(r"= load <2 x double>", text)

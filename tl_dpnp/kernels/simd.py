@@ -11,10 +11,10 @@ from tl_dpnp.kernels.llvm import PairsType, get_lane, lanes, shuffle, splat
 from tl_dpnp.kernels.simd_rows import SimdRow
 from tl_dpnp.scalars import SCALAR_TYPES, ScalarType
 
-__all__ = ["outer_product", "total_of_lanes", "transpose"]
+__all__ = ["PART_BITS", "outer_product", "total_of_lanes", "transpose", "transpose_parts"]
 
 #: Bits of the parts of a vector register within which x86-64 interleaves elements.
-_PART_BITS = 128
+PART_BITS = 128
 _BITS = {"float": 32, "double": 64, **{f"i{bits}": bits for bits in (8, 16, 32, 64)}}
 
 
@@ -57,13 +57,26 @@ def transpose(builder: ir.IRBuilder, rows: Sequence[ir.Value]) -> list[ir.Value]
         return list(rows)
     assert all(lanes(row.type) == count for row in rows)
     bits = _BITS[str(rows[0].type.element)] * (2 if isinstance(rows[0].type, PairsType) else 1)
-    part = min(count, _PART_BITS // bits)
+    part = min(count, PART_BITS // bits)
     parts = count // part
     result: list[ir.Value] = []
     for first in range(0, count, part):
         result += _interleaved(builder, list(rows[first : first + part]), part)
     exchanged = [_deinterleaved(builder, result[place::part], part) for place in range(part)]
     return [exchanged[place][number] for number in range(parts) for place in range(part)]
+
+
+def transpose_parts(builder: ir.IRBuilder, rows: Sequence[Sequence[ir.Value]]) -> list[ir.Value]:
+    """Return p columns of a square of n x n, of which parts of p elements were loaded, p being those of 128 bits.
+
+    List i of the p lists of `rows` has the parts of rows i, i + p, i + 2 p and so on.  Joined they are a vector, for
+    which an insertion from memory takes no shuffle; its parts are then transposed as those of whole rows are.
+    """
+    joined = [list(parts) for parts in rows]
+    while len(joined[0]) > 1:
+        joined = [[shuffle(builder, first, [second], range(2 * lanes(first.type)))
+                   for first, second in zip(parts[::2], parts[1::2], strict=True)] for parts in joined]
+    return _interleaved(builder, [whole for whole, in joined], len(rows))
 
 
 def _interleaved(builder: ir.IRBuilder, rows: list[ir.Value], part: int) -> list[ir.Value]:

@@ -240,9 +240,9 @@ class _MicroKernel:
         if own is not None and own != maker.palette:
             configure(builder, own)
         width = vector_width(self.kernel.contraction, maker.device.core)
-        core = maker.device.core
-        emit_nest(builder, nest, arguments, maker.layout, width, maker.engine, masks=core.masks and self._is_alone,
-                  near=partial(has_near_elements, width=width, core=core),
+        core, alone = maker.device.core, self._is_alone
+        emit_nest(builder, nest, arguments, maker.layout, width, maker.engine, masks=core.masks and alone,
+                  joins_parts=core.joins_parts and alone, near=partial(has_near_elements, width=width, core=core),
                   narrowest=min(width, max(1, core.narrowest_bytes // self.kernel.contraction.element.bytes)))
         if own is not None and own != maker.palette:
             release(builder)

@@ -200,6 +200,15 @@ class Core:
         return height * columns + vectors + elements + 1 + min(2, shared.rows.bit_count()) + ways
 
     @property
+    def joins_parts(self) -> bool:
+        """Whether vectors of f32 that are transposed are put together of parts of 128 bits in memory.
+
+        An insertion from memory takes any port, a shuffle of vectors one that multiply-adds need (Fog, "Instruction
+        tables", ``VINSERTF128`` with an operand in memory).
+        """
+        return self.shuffle >= 1 / self.multiply_adds and self.stores_lines
+
+    @property
     def stores_lines(self) -> bool:
         """Whether a vector is a whole cache line, so that it can be stored past the caches."""
         return self.vector_bytes == CACHE_LINE

@@ -36,7 +36,7 @@ from tl_dpnp.kernels.llvm import (
     value_type,
 )
 from tl_dpnp.kernels.mma.rows import MmaRow
-from tl_dpnp.kernels.simd import outer_product, total_of_lanes, transpose
+from tl_dpnp.kernels.simd import PART_BITS, outer_product, total_of_lanes, transpose, transpose_parts
 from tl_dpnp.kernels.simd_rows import SimdRow
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.asynchronous import AsynchronousCopies
@@ -76,7 +76,7 @@ from tl_dpnp.lowering.nest import (
     type_of,
 )
 from tl_dpnp.records import dataclass
-from tl_dpnp.scalars import ScalarType
+from tl_dpnp.scalars import F32, ScalarType
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.emission.tensor_cores import TensorCores
@@ -86,13 +86,14 @@ __all__ = ["emit_nest"]
 
 def emit_nest(
     builder: ir.IRBuilder, nest: Nest, arguments: NestArguments, layout: SubgroupLayout, vector_width: int,
-    engine: MatrixEngine = NO_ENGINE, *, masks: bool = False, narrowest: int = 1,
+    engine: MatrixEngine = NO_ENGINE, *, masks: bool = False, narrowest: int = 1, joins_parts: bool = False,
     near: Callable[[Loop], bool] = lambda _: False,
 ) -> None:
     """Append the code of `nest`, which `realize` returned, at the builder's position.
 
     With `masks` rows that are left over are a vector of which some lanes are neither loaded nor stored.  Vectors have
-    the `narrowest` lanes at least where some may be computed twice, or left out.  In sums that are `near`, see
+    the `narrowest` lanes at least where some may be computed twice, or left out.  With `joins_parts` what is transposed
+    is loaded in parts of 128 bits, which are put together as they come.  In sums that are `near`, see
     `has_near_elements`, elements for all lanes are at constant distances from one address.
     """
     private = {
@@ -119,7 +120,7 @@ def emit_nest(
         tensor_cores = TensorCores.start(memory, forms)
     emitter = _Emitter(
         builder, arguments, pointers, layout, vector_width, narrowest, computes_twice(nest), may_store_twice, variables,
-        memory, engine, streamed, copies, tensor_cores, Shares.of(nest))
+        memory, engine, streamed, copies, tensor_cores, Shares.of(nest), joins_parts)
     emitter.find_subgroup()
     emitter.nodes(nest.body)
     copies.wait()
@@ -144,6 +145,7 @@ class _Emitter:
     copies: AsynchronousCopies
     tensor_cores: TensorCores | None
     shares: Shares
+    joins_parts: bool = False
     registers: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     #: This sub-group's position along rows and columns; None where there is one sub-group only.
     position: dict[str, ir.Value | None] = field(
@@ -251,16 +253,26 @@ class _Emitter:
         for rows, columns in product(self.cut(far, True), self.cut(near, True)):
             side = min(len(rows), len(columns))
             for first_row, first in product(rows[::side], columns[::side]):
-                vectors = []
-                values[near.variable] = Lanes(tuple(range(first, first + side))) if side > 1 else first
-                for row in range(first_row, first_row + side):
-                    values[far.variable] = row
-                    vectors.append(self.memory.load(copy.value))
-                values[far.variable] = Lanes(tuple(range(first_row, first_row + side))) if side > 1 else first_row
-                for column, vector in enumerate(transpose(self.builder, vectors)):
-                    values[near.variable] = first + column
+                square = range(first_row, first_row + side), range(first, first + side)
+                vectors = self.columns_of_square(copy.value, far.variable, near.variable, *square)
+                values[far.variable] = Lanes(tuple(square[0])) if side > 1 else first_row
+                for values[near.variable], vector in zip(square[1], vectors, strict=True):
                     self.memory.store(copy.target, vector)
         del values[near.variable], values[far.variable]
+
+    def columns_of_square(self, access: Access, far: str, near: str, rows: range, columns: range) -> list[ir.Value]:
+        """Load a square whose rows are consecutive in memory and return its columns."""
+        values = self.variables.values
+
+        def load(row: int, some: range) -> ir.Value:
+            values[far], values[near] = row, Lanes(tuple(some)) if len(some) > 1 else some[0]
+            return self.memory.load(access)
+
+        part = PART_BITS // F32.bits
+        if not self.joins_parts or access.buffer.element != F32 or len(rows) <= part:
+            return transpose(self.builder, [load(row, columns) for row in rows])
+        return [vector for first in columns[::part] for vector in transpose_parts(self.builder, [
+            [load(row, range(first, first + part)) for row in rows[place::part]] for place in range(part)])]
 
     def tensorized(self, loop: Loop) -> None:
         """Emit an instruction of an engine."""
