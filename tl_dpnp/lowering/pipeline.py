@@ -38,8 +38,8 @@ __all__ = ["STAGES", "LoweredKernel", "find_variants", "lower"]
 #: The name of every kernel; the source's own names stay out of generated code.
 _KERNEL_NAME = "tl_kernel"
 #: Vector operations from the prefetch of an operand to its use, as long as memory takes where each operand lies in a
-#: page of its own; work-groups and bytes in between at most: more would only push what was fetched out of the caches.
-_OPERATIONS_AHEAD, _GROUPS_AHEAD, _BYTES_AHEAD = 8192, 8, 48 << 10
+#: page of its own, and work-groups in between at most.
+_OPERATIONS_AHEAD, _GROUPS_AHEAD = 8192, 8
 
 
 class LoweredKernel(NamedTuple):
@@ -140,7 +140,8 @@ def _with_loops(analysis: Analysis, mapping: LoopMapping) -> LoweredKernel:
     work = work_of(kernels, device.core)
     writer = BodyWriter(
         function=function, mapping=mapping, placements=placements, local_memory=local_memory, make_kernel=maker,
-        debug=options.debug, groups_ahead=_groups_ahead(kernels, placements, work), palette=palette,
+        debug=options.debug, palette=palette,
+        groups_ahead=_groups_ahead(kernels, placements, work, device.core.tiles.bytes_ahead),
         make_jammed=MicroKernels(analysis, mapping, jammed, local_memory) if jammed else None,
         items=ops.work_items_of(analysis.parsed), engine=engine, precision=options.precision, failure=failure,
         vector_bytes=device.vector_bytes if mapping.frame.is_alone and device.is_cpu and not options.debug else 0,
@@ -186,15 +187,18 @@ def _read_only(function: ops.Function) -> frozenset[str]:
     return frozenset(name for name, root in known.items() if root in parameters and root not in written)
 
 
-def _groups_ahead(kernels: Sequence[Scheduled], temporaries: Container[str], work: int) -> int:
-    """Return how many work-groups further the operands are that are prefetched; `work` is that of one."""
+def _groups_ahead(kernels: Sequence[Scheduled], temporaries: Container[str], work: int, most: int) -> int:
+    """Return how many work-groups further the operands are that are prefetched; `work` is that of one.
+
+    In between lie `most` bytes at most: more would only push what was fetched out of the caches.
+    """
     operands = {operand.name: operand for kernel in kernels
                 for operand in (*kernel.operation.inputs, kernel.operation.output) if operand.name not in temporaries}
     size = sum(size_in_bytes(ops.memref_type(operand)) for operand in operands.values())
     nests = [each.realized.nest for kernel in kernels for each in (kernel, kernel.out_of_cache) if each is not None]
     if any(Shares.of(nest).in_order or palette_of(nest) is not None for nest in nests):
         return 1  # what is fetched shortly before its turn must be that of the next one
-    return max(1, min(_GROUPS_AHEAD, _OPERATIONS_AHEAD // max(1, work), _BYTES_AHEAD // max(1, size)))
+    return max(1, min(_GROUPS_AHEAD, _OPERATIONS_AHEAD // max(1, work), most // max(1, size)))
 
 
 def _with_scratch(function: ops.Function, temporaries: int, kernels: Sequence[Scheduled], limit: int) -> int:

@@ -33,11 +33,11 @@ class TileNumbers:
     it is given, has the most terms of shorter sums whose tiles are at most so many vectors high and have so many at
     most, where nothing is added to: a core that looks ahead far enough computes the next tile while it stores this one.
 
-    For operands from memory: up to `narrow` columns the first factor decides how fast a product is.  Memory decides up
-    to `bound_by_memory` vector operations a byte; up to `bound_of_a_line`, tiles of one vector and of
-    `columns_of_a_line`, from the least to the most, are fast enough.  Tiles of up to `lines` vectors side by side are
-    as high as the result.  Others have `columns_from_memory`, and the first of the `heights_from_memory` that divides
-    the height of the result, each with the least height that it is for.
+    For operands from memory: they are fetched up to `bytes_ahead` of their use.  Up to `narrow` columns the first
+    factor decides how fast a product is.  Memory decides up to `bound_by_memory` vector operations a byte; up to
+    `bound_of_a_line`, tiles of one vector and of `columns_of_a_line`, from the least to the most, are fast enough.
+    Tiles of up to `lines` vectors side by side are as high as the result.  Others have `columns_from_memory`, and the
+    first of the `heights_from_memory` that divides the height of the result, each with the least height that it is for.
     """
 
     vectors: int = 2
@@ -51,6 +51,7 @@ class TileNumbers:
     short_iteration_of_a_row: int = 128
     deep_sum: int = 12
     short_tile: tuple[int, int, int] | None = None
+    bytes_ahead: int = 48 << 10
     narrow: int = 16
     bound_by_memory: float = 1 / 3
     bound_of_a_line: float = 1 / 4
