@@ -35,8 +35,8 @@ ZEN5 = Core("zen5", vector_bytes=64, registers=32, load_bytes=64, shuffle=0.12, 
 #: eight columns 0.89.  What is fetched to be used once: there, of 29 drawn products from memory (800 MB) those whose
 #: operands are fetched shortly ahead took up to twice as long with PREFETCHNTA as with PREFETCHT0, and 18 x 5 x 100 and
 #: 40 x 6 x 90 (f64) and 64 x 9 x 64 (f32) longer than without any: such lines are in the nearest cache alone and soon
-#: replaced ("Optimization Reference Manual", section "Prefetch").  Bytes ahead: there, 24 drawn products of 3 to 24 KB from
-#: memory were 1.03 times as fast as with twice as many (0.98 to 1.10), 12 with groups of arrays apart 1.01 times.
+#: replaced ("Optimization Reference Manual", section "Prefetch").  Bytes ahead: there, 24 drawn products of 3 to 24 KB
+#: from memory were 1.03 times as fast as with twice as many (0.98 to 1.10), 12 with groups of arrays apart 1.01 times.
 INTEL_SERVER = Core("intel-server", vector_bytes=64, registers=32, element_loads=3, load_bytes=64, load_share=0.6,
                     shuffle=0.5, masks=True, unlaminates=True, keeps_what_is_used_once=False,
                     tiles=TileNumbers(highest=4, columns_of_a_row=30, short_sum=16, iteration=120,
