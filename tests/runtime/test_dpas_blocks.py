@@ -96,6 +96,31 @@ def test_the_other_loops_of_a_dynamic_product_pack_in_local_memory():
         check(kernel, ("bf16", "bf16", "f32"), "nn", (70, 35, 50), place, random)
 
 
+@pytest.mark.parametrize(
+    ("types", "transposes", "tile"),
+    [
+        (("bf16", "bf16", "f32"), "nn", "8x16x16_tile_2x2x2"), (("f16", "f16", "f16"), "tn", "8x16x16_tile_1x2x2"),
+        (("i8", "u8", "i32"), "tt", "8x16x32_tile_1x2x1"),
+        (("f32", "f32", "f32"), "nt", "8x16x16_tile_2x1x1_from_f32_by_3"),
+    ],
+)
+def test_messages_store_tiles_whose_operands_are_packed(types, transposes, tile):
+    """Also where C is read; addresses and strides that messages take, and others, whose elements are stored singly."""
+    random = np.random.default_rng(8)
+    a, b, c = types
+    row = "bf16_bf16" if a == "f32" else f"{b}_{a}"
+    two = "2" if c == "i32" else "2.0"
+    kinds = [f"memref<{name}x?x?,strided<1,?>>" for name in types]
+    text = (f"func @f(%A: {kinds[0]}, %B: {kinds[1]}, %C: {kinds[2]}) {{ gemm.{transposes[0]}.{transposes[1]} {two},"
+            f" %A, %B, {two}, %C : {c}, {kinds[0]}, {kinds[1]}, {c}, {kinds[2]} }}")
+    name = f"dpas_{'i32' if c == 'i32' else 'f32'}_{row}_{tile}_staged"
+    kernel = tl_dpnp.compile(text, emulate_dpas=16, cache=False, precision="high", schedule={
+        "gemm_0": functools.partial(tensorized, name)})
+    for shape in ((80, 24, 40), (67, 35, 33), (9, 3, 5)):
+        for place in PLACES:
+            check(kernel, types, transposes, shape, place, random)
+
+
 @pytest.mark.parametrize("shared", ["", "_shared"])
 @pytest.mark.parametrize("transposes", ["nn", "nt", "tn"])
 def test_blocks_of_f32_are_rounded_to_the_nearest_tf32(transposes, shared):

@@ -274,6 +274,16 @@ def test_operands_that_are_slow_to_load_are_packed_in_local_memory(device, a, tr
 
 
 @needs_tools
+@pytest.mark.parametrize(("rows", "m"), [(4, 128), (3, 130), (2, 125)])
+def test_tiles_whose_operands_are_packed_are_stored_by_messages_where_columns_allow(rows, m):
+    """A tile takes one for each of its blocks; columns of 125 f32 are no multiples of 8 bytes."""
+    program = tl_dpnp.compile(gemm("bf16", "f32", m, 96, 99), cache=False).compile_offline("pvc")
+    assert f"_tile_{rows}x4x" in program.schedule
+    assert "_staged" in program.schedule
+    assert program.assembly.count("store_block2d") == (0 if m == 125 else 4 * rows)
+
+
+@needs_tools
 def test_a_tile_that_takes_scratch_memory_is_made_smaller(monkeypatch):
     """A default that is too large for the registers; one that is given stays as it is."""
     monkeypatch.setitem(DPAS, 16, replace(DPAS[16], packed_f32=((4, 4),), registers=1000))

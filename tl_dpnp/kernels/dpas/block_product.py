@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -11,34 +10,20 @@ from llvmlite import ir
 
 from tl_dpnp.kernels.dpas.accumulators import Accumulators, Part, accumulators_for
 from tl_dpnp.kernels.dpas.block_messages import BlockMessages, Surface
-from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, RULES, Block
-from tl_dpnp.kernels.dpas.fragments import Matrix, Size, size_value
+from tl_dpnp.kernels.dpas.block_shapes import RULES, Block
+from tl_dpnp.kernels.dpas.fragments import Size, size_value
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
-from tl_dpnp.kernels.dpas.operands import may_be_surface
 from tl_dpnp.kernels.dpas.tile_blocks import TileLoads, loads_of_a, loads_of_b
-from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, constant, counted_loop, index, undefined
+from tl_dpnp.kernels.llvm import I32, I64, constant, counted_loop, index
 from tl_dpnp.records import dataclass
 
-__all__ = ["BlockProduct", "Result", "Shared", "result_surface"]
+__all__ = ["BlockProduct", "Shared"]
 
 #: Iterations that operands are fetched into the caches ahead, and how many there have to be for that.
 _AHEAD, _LEAST_ITERATIONS = 3, 8
 #: Iterations from which on the loop does two of them at once, and the fewest bits of factors for that: with fewer, it
 #: may wait for registers by more instructions than it saves (41 of i8 and i4 in two iterations, 13 in one).
 _LEAST_IN_TWO, _BITS_IN_TWO = 4, 8
-
-
-@dataclass(frozen=True)
-class Result:
-    """C, whose elements are set: `value` returns one as it is stored.
-
-    It takes a row, which differs from lane to lane, a column, the sum, and what C holds there, None where `reads`
-    does not say that it is needed.
-    """
-
-    matrix: Matrix
-    reads: bool
-    value: Callable[[ir.Value, ir.Value, ir.Value, ir.Value | None], ir.Value]
 
 
 @dataclass(frozen=True)
@@ -55,18 +40,6 @@ class _Loaded(NamedTuple):
     value: ir.Value
     block: Block
     offset: int
-
-
-def result_surface(result: Result | None, m: Size, n: Size) -> Surface | None:
-    """Return C as messages take it, None where what is known of it does not allow them."""
-    if result is None:
-        return None
-    matrix = result.matrix
-    bits = matrix.element.bits
-    if matrix.pointer.type.addrspace != GLOBAL or matrix.strides[0] != 1 or bits not in (16, 32):
-        return None
-    return Surface(matrix.pointer, bits, m, n, matrix.strides[1]) if may_be_surface(
-        bits, m, n, matrix.strides[1]) else None
 
 
 @dataclass(frozen=True)
@@ -236,54 +209,3 @@ class BlockProduct:
                 block = Block("plain", unit, width * bits // unit, height)
                 result.append((self.messages.header(surface, block, *place, *step), step, block))
         return result
-
-    # --- results -----------------------------------------------------------------------------------------------------
-
-    def store(
-        self, result: Result, surface: Surface, first_row: ir.Value, first_column: ir.Value, sums: Sequence[ir.Value]
-    ) -> None:
-        """Store the sums of a tile by a message for each block; what is outside of C is not written."""
-        kernel, builder, messages = self.kernel, self.builder, self.messages
-        row = kernel.row
-        block = Block("plain", surface.bits, row.execution_size, row.repeat)
-        type_ = ir.IntType(16) if surface.bits == 16 else result.matrix.pointer.type.pointee
-        below = messages.step(COLUMN, row.execution_size)
-        beside = messages.step(ROW, row.repeat)
-        first = messages.header(surface, block, first_row, first_column)
-        places = [divmod(self.columns.index(column), row.repeat) for column in range(kernel.tile_columns)]
-        for i in range(kernel.lane_blocks):
-            # Each is read once, where it is needed first: all of them again are as many registers as the sums.
-            read = functools.cache(lambda j, i=i: self.accumulators.value(sums[j * kernel.lane_blocks + i]))
-            own = builder.add(builder.add(first_row, messages.lane), index(i * row.execution_size))
-            header = first
-            for j in range(kernel.column_blocks):
-                column = builder.add(first_column, index(j * row.repeat))
-                totals = [self.element(read(place), number)
-                          for place, number in places[j * row.repeat : (j + 1) * row.repeat]]
-                self.store_block(result, block, header, own, column, totals, type_)
-                header = builder.add(header, beside)
-            first = builder.add(first, below)
-
-    def element(self, value: ir.Value, number: int) -> ir.Value:
-        """Return an element of a value, which may be a single one."""
-        if not isinstance(value.type, ir.VectorType):
-            return value
-        return self.builder.extract_element(value, constant(I32, number))
-
-    def store_block(
-        self, result: Result, block: Block, header: ir.Value, row: ir.Value, column: ir.Value,
-        totals: Sequence[ir.Value], type_: ir.Type,
-    ) -> None:
-        """Store a block of C from the sums of its columns."""
-        builder, repeat = self.builder, block.height
-        vector = type_ if repeat == 1 else ir.VectorType(type_, repeat)
-        old = self.accumulators.plain(header, block, vector) if result.reads else None
-        stored = undefined(vector)
-        for number, one in enumerate(totals):
-            held = None
-            if old is not None:
-                held = builder.bitcast(self.element(old, number), result.matrix.pointer.type.pointee)
-            new = result.value(row, builder.add(column, index(number)), one, held)
-            new = builder.bitcast(new, type_)
-            stored = new if repeat == 1 else builder.insert_element(stored, new, constant(I32, number))
-        self.messages.store(header, block, stored)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import TypeVar
 
 from llvmlite import ir
 
 from tl_dpnp.kernels.dpas.accumulators import Accumulators, accumulators_for
-from tl_dpnp.kernels.dpas.block_messages import BlockMessages, Surface
+from tl_dpnp.kernels.dpas.block_messages import BlockMessages, Surface, inline_assembly
 from tl_dpnp.kernels.dpas.block_packing import BlockPacking, SharedOperand, share_of
-from tl_dpnp.kernels.dpas.block_product import BlockProduct, Result, Shared, result_surface
+from tl_dpnp.kernels.dpas.block_product import BlockProduct, Shared
+from tl_dpnp.kernels.dpas.block_results import Result, TileStores, result_surface
 from tl_dpnp.kernels.dpas.emit import multiply_add
 from tl_dpnp.kernels.dpas.fragments import Loader, Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.functions import operand_types
@@ -31,6 +33,8 @@ from tl_dpnp.scalars import F32
 
 __all__ = ["Product", "SubGroup", "emit_product", "uniform"]
 
+#: Registers of sums beside which what is computed ahead may not fit.
+_MANY = 64
 #: Called with a row of C for each lane, a column, and the sum for that element.
 Finish = Callable[[ir.Value, ir.Value, ir.Value], None]
 _Sum = TypeVar("_Sum")
@@ -134,7 +138,8 @@ def _emit_by_blocks(emitter: _Emitter, a: Surface, b: Surface, surface: Surface 
             emitter.store(emitter.rows_of(first_row, kernel.lane_blocks), first_column, sums,
                           blocks.accumulators.value, blocks.columns)
         else:
-            blocks.store(product.result, surface, first_row, first_column, sums)
+            TileStores(kernel, blocks.accumulators, product.result, surface, blocks.columns).store(
+                first_row, first_column, lambda number: blocks.accumulators.value(sums[number]))
 
     emitter.deal(kernel.shared, tile)
 
@@ -146,8 +151,14 @@ def _emit_without_blocks(emitter: _Emitter) -> None:
     rest, where k is no multiple of DPAS's, does.  A packed kernel takes words of local memory, `scratch`; all
     sub-groups of the work-group go through its tiles together.
     """
-    packed = emitter.kernel.packed
-    emitter.deal(packed, emitter.by_local_memory if packed else emitter.tile)
+    if not emitter.kernel.packed:
+        emitter.deal(False, emitter.tile)
+        return
+    builder, product = emitter.builder, emitter.product
+    surface = result_surface(product.result, product.m, product.n) if emitter.kernel.row.execution_size == 16 else None
+    possible = None if surface is None else functools.reduce(builder.and_, surface.conditions(builder))
+    emitter.deal(True, lambda first_row, first_column: emitter.by_local_memory(
+        first_row, first_column, surface, possible))
 
 
 def _dealt(
@@ -276,11 +287,13 @@ class _Emitter:
             return PackedLoader(self.builder, self.kernel, self.place.lane, self.emulated, per_byte)
         return Loader(self.builder, self.kernel, self.place.lane, self.emulated)
 
-    def by_local_memory(self, first_row: ir.Value, first_column: ir.Value) -> None:
+    def by_local_memory(
+        self, first_row: ir.Value, first_column: ir.Value, surface: Surface | None, possible: ir.Value | None
+    ) -> None:
         """Emit the tiles of all sub-groups from operands that they pack in local memory together.
 
         Where sizes, strides or addresses that are known at run time only do not allow loads of words, elements are
-        loaded one by one.
+        loaded one by one.  Messages store C, which is `surface` then, where that is `possible`.
         """
         kernel, product, builder, place = self.kernel, self.product, self.builder, self.place
         assert self.scratch is not None
@@ -305,9 +318,27 @@ class _Emitter:
         column = builder.add(first_column, builder.mul(place.column, index(kernel.tile_columns)))
         count = kernel.lane_blocks * kernel.column_blocks
         apart = [sums[place::count] for place in range(count)]
-        # One after the other: all of them again are as many registers as the sums.
-        self.store(self.rows_of(row, kernel.lane_blocks), column, apart,
-                   lambda parts: functools.reduce(builder.fadd, map(accumulators.value, parts)))
+
+        def total(parts: Sequence[ir.Value]) -> ir.Value:
+            return functools.reduce(builder.fadd, map(accumulators.value, parts))
+
+        def by_elements() -> None:
+            # One after the other: all of them again are as many registers as the sums, and so are addresses ahead.
+            is_large = len(sums) * kernel.row.repeat > _MANY
+            rows = self.rows_of(row, kernel.lane_blocks, self.lane_here() if is_large else None)
+            self.store(rows, column, apart, total, apart=surface is not None)
+
+        if surface is None or product.result is None:
+            by_elements()
+            return
+        with builder.if_else(possible) as (by_blocks, otherwise):
+            with by_blocks:
+                # Nothing of the headers is computed ahead, where it would take registers.
+                messages = BlockMessages(builder, self.lane_here(), self.emulated)
+                TileStores(kernel, replace(accumulators, messages=messages), product.result, surface,
+                           range(kernel.tile_columns)).store(row, column, lambda number: total(apart[number]))
+            with otherwise:
+                by_elements()
 
     def by_shared_blocks(
         self, blocks: BlockProduct, first_row: ir.Value, first_column: ir.Value
@@ -388,9 +419,9 @@ class _Emitter:
         """Columns of C that the sub-groups compute at a time."""
         return self.kernel.tile_columns * self.place.columns
 
-    def rows_of(self, first_row: ir.Value, lane_blocks: int) -> list[ir.Value]:
-        """Return this lane's rows of C, one for each block."""
-        size, own = self.kernel.row.execution_size, self.builder.add(first_row, self.place.lane)
+    def rows_of(self, first_row: ir.Value, lane_blocks: int, lane: ir.Value | None = None) -> list[ir.Value]:
+        """Return this lane's rows of C, one for each block; `lane` may be given."""
+        size, own = self.kernel.row.execution_size, self.builder.add(first_row, lane or self.place.lane)
         return [self.builder.add(own, index(i * size)) for i in range(lane_blocks)]
 
     def inside(self, place: ir.Value, size: Size, covered: int) -> ir.Value:
@@ -412,21 +443,44 @@ class _Emitter:
 
     def store(
         self, rows: Sequence[ir.Value], first_column: ir.Value, sums: Sequence[_Sum],
-        read: Callable[[_Sum], ir.Value], columns: Sequence[int] | None = None,
+        read: Callable[[_Sum], ir.Value], columns: Sequence[int] | None = None, apart: bool = False,
     ) -> None:
-        """Store the sums of a tile, whose values `read` returns, and whose columns may have another order."""
+        """Store the sums of a tile, whose values `read` returns, and whose columns may have another order.
+
+        The code of blocks may be kept `apart`.
+        """
         dpas, builder = self.kernel.row, self.builder
         for i, row in enumerate(rows):
             with self.where(row, self.product.m, self.rows_together):
                 for block, total in enumerate(sums[i::len(rows)]):
-                    value = read(total)
-                    for number in range(dpas.repeat):
-                        place = block * dpas.repeat + number
-                        column = builder.add(first_column, index(place if columns is None else columns[place]))
-                        with self.where(column, self.product.n, self.columns_together):
-                            one = value if dpas.repeat == 1 else builder.extract_element(
-                                value, ir.Constant(I32, number))
-                            self.finish(row, column, one)
+                    with self.apart() if apart else nullcontext():
+                        value = read(total)
+                        for number in range(dpas.repeat):
+                            place = block * dpas.repeat + number
+                            column = builder.add(first_column, index(place if columns is None else columns[place]))
+                            with self.where(column, self.product.n, self.columns_together):
+                                one = value if dpas.repeat == 1 else builder.extract_element(
+                                    value, ir.Constant(I32, number))
+                                self.finish(row, column, one)
+
+    def apart(self) -> AbstractContextManager[object]:
+        """Return a context whose code the compiler does not mix with what is around it.
+
+        In all of a tile's code it computes so much ahead that registers do not suffice.
+        """
+        if self.emulated:
+            return nullcontext()
+        context: AbstractContextManager[object] = self.builder.if_then(
+            self.builder.icmp_unsigned("<", self.lane_here(), index(self.kernel.row.execution_size)))
+        return context
+
+    def lane_here(self) -> ir.Value:
+        """Return the lane such that compilers do not compute anything of it elsewhere than here."""
+        if self.emulated:
+            return self.place.lane
+        line = f"mov (M1,{self.kernel.row.execution_size}) $0(0,0)<1> $1(0,0)<1;1,0>"
+        lane = inline_assembly(self.builder, I32, [line], "=rw,rw", [self.builder.trunc(self.place.lane, I32)])
+        return self.builder.zext(lane, I64)
 
     def where(self, place: ir.Value, size: Size, covered: int) -> AbstractContextManager[object]:
         """Return a context in which code is emitted that runs where a place is inside."""

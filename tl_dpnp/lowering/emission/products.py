@@ -12,7 +12,7 @@ from tl_dpnp.kernels.amx.fetching import Fetching
 from tl_dpnp.kernels.amx.micro_kernel import TileKernel
 from tl_dpnp.kernels.amx.product import emit_tile_product
 from tl_dpnp.kernels.amx.rows import MOST
-from tl_dpnp.kernels.dpas.block_product import Result
+from tl_dpnp.kernels.dpas.block_results import Result
 from tl_dpnp.kernels.dpas.fragments import Matrix, Size
 from tl_dpnp.kernels.dpas.gemm import Product, SubGroup, emit_product, uniform
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
