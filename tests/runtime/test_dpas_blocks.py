@@ -58,6 +58,11 @@ def check(kernel, types, transposes, shape, place, random):
         (("f32", "f32", "f32"), "tn", "8x16x8_tile_2x1x3_from_f32_by_1_shared_or_1x1x1_staged"),
         (("f32", "f32", "f32"), "nt", "8x16x8_tile_1x3x8_from_f32_by_1_shared_or_2x1x1_staged"),
         (("f32", "f32", "f32"), "tt", "8x16x8_tile_1x1x2_from_f32_by_1_exchanged_shared_or_1x1x1_staged"),
+        (("bf16", "bf16", "f32"), "nn", "8x16x16_tile_2x2x4_b_staged_or_2x2x2_staged"),
+        (("bf16", "bf16", "f32"), "tn", "8x16x16_tile_2x3x4_a_staged_or_2x3x1_staged"),
+        (("f16", "f16", "f16"), "tt", "8x16x16_tile_2x1x8_b_staged_or_2x1x2_staged"),
+        (("u8", "i8", "i32"), "nn", "8x16x32_tile_1x2x3_a_staged_or_1x2x2_staged"),
+        (("i8", "i8", "i32"), "nt", "8x16x32_tile_4x1x1_b_staged_or_1x1x1_staged"),
     ],
 )
 def test_sizes_strides_and_addresses_known_at_the_call(types, transposes, tile):
@@ -141,11 +146,10 @@ def test_blocks_of_f32_are_rounded_to_the_nearest_tf32(transposes, shared):
 
 
 def test_a_local_operand_is_not_planned_as_blocks():
-    """Messages move blocks of global memory only."""
+    """Messages move blocks of global memory only: the other operand is."""
     kinds = ["memref<bf16x64x64>", "memref<f32x64x64>"]
     text = (f"func @f(%A: {kinds[0]}, %C: {kinds[1]}) {{ %t = alloca -> {kinds[0]}\n"
             f"axpby.n 1.0, %A, 0.0, %t : bf16, {kinds[0]}, bf16, {kinds[0]}\n"
             f"gemm.n.n 1.0, %t, %A, 0.0, %C : f32, {kinds[0]}, {kinds[0]}, f32, {kinds[1]} }}")
     kernel = tl_dpnp.compile(text, emulate_dpas=16, cache=False)
-    assert "loads of blocks, " not in kernel.diagnostics(2)
-    assert "operands by loads of blocks" not in kernel.diagnostics(2)
+    assert "operands by loads of blocks of B, and by way of local memory, packed there, of A" in kernel.diagnostics(2)

@@ -52,7 +52,8 @@ def realize(nest: Nest, layout: SubgroupLayout) -> Realized:
             )
         extent = (layout.rows, layout.columns)
         extent = extent[::-1] if kernel.exchanged else extent
-        panels = [packed_bytes(each, *extent) for each in (kernel, kernel.alternative) if each.packed or each.shared]
+        panels = [packed_bytes(each, *extent) for each in (kernel, kernel.alternative)
+                  if each.packed or each.shared or each.packs]
         return Realized(nest, {}, max(panels, default=0))
     if whole_instruction(nest, TileKernel) is not None:
         if layout.lanes * layout.subgroups > 1:

@@ -27,6 +27,8 @@ __all__ = ["BlockMessages", "Surface", "inline_assembly"]
 #: The port of the memory unit, and the bits of a descriptor: the kind of message with the length of the header; what is
 #: kept in caches; how many registers are loaded.
 _PORT, _LOAD, _STORE, _CACHED, _LENGTH_BIT = 15, 0x02000003, 0x02000007, 4 << 17, 20
+#: The field of a header that is the block.
+_BLOCK = 7
 #: The length of a message has five bits: 31 stands for 32, too, and the size of the block decides.
 _MOST_LENGTH = 31
 
@@ -128,7 +130,7 @@ class BlockMessages:
         return self.spread({
             0: builder.trunc(base, I32), 1: builder.trunc(builder.lshr(base, index(32)), I32),
             2: builder.add(cut, less(surface.width, surface.bits)), 3: less(surface.height),
-            4: less(surface.pitch, surface.bits), 7: constant(I32, block.field),
+            4: less(surface.pitch, surface.bits), _BLOCK: constant(I32, block.field),
             **places, moving: last,
         })
 
@@ -140,6 +142,15 @@ class BlockMessages:
         """Return a header that `move` changes in place; not where messages are emulated."""
         line = "mov (M1_NM,16) $0(0,0)<1> $1(0,0)<1;1,0>"
         return inline_assembly(self.builder, header.type, [line], "=rw,rw", [header])
+
+    def copied(self, header: ir.Value, block: Block, field: int, elements: int) -> ir.Value:
+        """Return a movable header of another block, some elements further along a mode than a movable one."""
+        result = self.movable(header)
+        line = f"mov (M1_NM,1) $0(0,{_BLOCK})<1> {block.field:#x}:d"
+        inline_assembly(self.builder, ir.VoidType(), [line], "rw", [result])
+        if elements:
+            self.move(result, field, elements)
+        return result
 
     def move(self, header: ir.Value, field: int, elements: int) -> None:
         """Let a movable header be that of a block that lies some elements further along a mode."""

@@ -14,6 +14,7 @@ from tl_dpnp.kernels.dpas.accumulators import Accumulators, accumulators_for
 from tl_dpnp.kernels.dpas.block_messages import BlockMessages, Surface, inline_assembly
 from tl_dpnp.kernels.dpas.block_packing import BlockPacking, SharedOperand, share_of
 from tl_dpnp.kernels.dpas.block_product import BlockProduct, Shared
+from tl_dpnp.kernels.dpas.block_reads import BlockReads
 from tl_dpnp.kernels.dpas.block_results import Result, TileStores, result_surface
 from tl_dpnp.kernels.dpas.emit import multiply_add
 from tl_dpnp.kernels.dpas.fragments import Loader, Matrix, Size, size_value
@@ -22,10 +23,10 @@ from tl_dpnp.kernels.dpas.local_product import LocalProduct
 from tl_dpnp.kernels.dpas.local_reads import LocalReads
 from tl_dpnp.kernels.dpas.local_tiles import LocalTile
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
-from tl_dpnp.kernels.dpas.operands import refused_operand
+from tl_dpnp.kernels.dpas.operands import refused_operand, takes_a, takes_b_along_k
 from tl_dpnp.kernels.dpas.packed_loads import PackedLoader
 from tl_dpnp.kernels.dpas.panel_packing import ItemPacking
-from tl_dpnp.kernels.dpas.pieces import WORD_BITS, Piece, needed_for_words, piece_words
+from tl_dpnp.kernels.dpas.pieces import WORD_BITS, Piece, needed_for_words, packs, piece_words
 from tl_dpnp.kernels.dpas.tile_blocks import operand_surface
 from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, counted_loop, index
 from tl_dpnp.records import dataclass
@@ -67,9 +68,24 @@ class Product:
         if not kernel.takes_blocks or spaces != {GLOBAL} or refused_operand(
                 kernel.row, self.a.strides, self.b.strides, (self.m, self.n, self.k)) is not None:
             return None
+        return self._surfaces
+
+    @property
+    def _surfaces(self) -> tuple[Surface, Surface]:
+        """A and B as messages take them."""
         b = Matrix(self.b.pointer, self.b.element, (self.b.strides[1], self.b.strides[0]))
         return operand_surface(self.a, self.m, self.k, self.a_along_k), operand_surface(
             b, self.n, self.k, self.b_along_k)
+
+    def block(self, kernel: MicroKernel) -> Surface | None:
+        """Return the operand that a micro-kernel does not pack as messages take it, None where they may not."""
+        row, is_b = kernel.row, kernel.packs == "a"
+        matrix = self.b if is_b else self.a
+        takes = takes_b_along_k(row, matrix.strides, self.n, self.k) if is_b else takes_a(
+            row, matrix.strides, self.m, self.k)
+        if kernel.terms or row.execution_size != 16 or matrix.pointer.type.addrspace != GLOBAL or not takes:
+            return None
+        return self._surfaces[is_b]
 
 
 @dataclass(frozen=True)
@@ -101,25 +117,36 @@ def emit_product(
 ) -> None:
     """Emit the sums of products; `finish` stores each, and is called where the row and the column are inside C.
 
-    Tiles are dealt out to the sub-groups.  Where messages may load the operands, addresses and what else is known at
-    run time only decide once, in front of all loops, whether they do.
+    Tiles are dealt out to the sub-groups.  Where messages may load the operands, or one of them, addresses and what
+    else is known at run time only decide once, in front of all loops, whether they do.
     """
-    blocks = product.blocks(kernel)
-    if blocks is None:
-        _emit_without_blocks(_Emitter(builder, kernel, product, place, finish, emulated, scratch))
+    def emitter(kernel: MicroKernel) -> _Emitter:
+        return _Emitter(builder, kernel, product, place, finish, emulated, scratch)
+
+    if kernel.packs:
+        one = product.block(kernel)
+        blocks: tuple[Surface, ...] = () if one is None else (one,)
+    else:
+        blocks = product.blocks(kernel) or ()
+    if not blocks:
+        _emit_without_blocks(emitter(kernel.alternative))
         return
-    a, b = blocks
     result = result_surface(product.result, product.m, product.n)
-    surfaces = (a, b) if result is None else (a, b, result)
+    surfaces = blocks if result is None else (*blocks, result)
     conditions = [condition for surface in surfaces for condition in surface.conditions(builder)]
     with builder.if_else(functools.reduce(builder.and_, conditions)) as (possible, otherwise):
         with possible:
-            _emit_by_blocks(_Emitter(builder, kernel, product, place, finish, emulated, scratch), a, b, result)
+            if kernel.packs:
+                own = emitter(kernel)
+                own.deal(True, lambda first_row, first_column: own.by_local_memory(
+                    first_row, first_column, result, None, blocks[0]))
+            else:
+                _emit_by_blocks(emitter(kernel), *blocks, surface=result)
         with otherwise:
-            _emit_without_blocks(_Emitter(builder, kernel.alternative, product, place, finish, emulated, scratch))
+            _emit_without_blocks(emitter(kernel.alternative))
 
 
-def _emit_by_blocks(emitter: _Emitter, a: Surface, b: Surface, surface: Surface | None) -> None:
+def _emit_by_blocks(emitter: _Emitter, a: Surface, b: Surface, *, surface: Surface | None) -> None:
     """Emit the product from operands that messages load; they store C as well where it is a surface."""
     builder, kernel, product, place = emitter.builder, emitter.kernel, emitter.product, emitter.place
     messages = BlockMessages(builder, place.lane, emitter.emulated)
@@ -288,34 +315,30 @@ class _Emitter:
         return Loader(self.builder, self.kernel, self.place.lane, self.emulated)
 
     def by_local_memory(
-        self, first_row: ir.Value, first_column: ir.Value, surface: Surface | None, possible: ir.Value | None
+        self, first_row: ir.Value, first_column: ir.Value, surface: Surface | None, possible: ir.Value | None,
+        block: Surface | None = None,
     ) -> None:
         """Emit the tiles of all sub-groups from operands that they pack in local memory together.
 
         Where sizes, strides or addresses that are known at run time only do not allow loads of words, elements are
-        loaded one by one.  Messages store C, which is `surface` then, where that is `possible`.
+        loaded one by one.  Messages store C, which is `surface` then, where that is `possible`, always for None.
+        Where one operand is packed only, messages load `block`, the other one.
         """
         kernel, product, builder, place = self.kernel, self.product, self.builder, self.place
-        assert self.scratch is not None
-        pieces = piece_words(kernel, place.rows, place.columns)
-        b = Matrix(product.b.pointer, product.b.element, (product.b.strides[1], product.b.strides[0]))
-        operands = [(product.a, product.m, first_row), (b, product.n, first_column)]
-        needed = [None if matrix.element == F32 else needed_for_words(matrix.strides, size, piece)
-                  for piece, (matrix, size, _) in zip(pieces, operands, strict=True)]
-        subgroup = builder.add(builder.mul(place.column, index(place.rows)), place.row)
-        item = builder.add(builder.mul(subgroup, index(kernel.row.execution_size)), place.lane)
-        items = kernel.row.execution_size * place.rows * place.columns
-        bases = [self.scratch, builder.gep(self.scratch, [index(kernel.steps * pieces[0].size)])]
-        of_a, of_b = [
-            LocalTile(builder, self.loader(matrix), piece, matrix, first, size, item, items, base, found is not None)
-            for piece, (matrix, size, first), base, found in zip(pieces, operands, bases, needed, strict=True)
-        ]
-        accumulators = accumulators_for(kernel.row, BlockMessages(builder, place.lane, self.emulated))
-        packing = ItemPacking(kernel, (of_a, of_b), product.k, self.words_possible(needed))
-        sums = LocalProduct(
-            kernel, accumulators, packing, self.reads(accumulators, pieces, bases), product.k).sums()
         row = builder.add(first_row, builder.mul(place.row, index(kernel.tile_rows)))
         column = builder.add(first_column, builder.mul(place.column, index(kernel.tile_columns)))
+        accumulators = accumulators_for(kernel.row, BlockMessages(builder, place.lane, self.emulated))
+        tiles, possible_words = self.tiles(first_row, first_column)
+        reads: list[LocalReads | BlockReads] = []
+        for is_a, first, along_k in ((True, row, product.a_along_k), (False, column, product.b_along_k)):
+            tile = tiles.get(is_a)
+            if tile is not None:
+                reads.append(self.local_reads(accumulators, tile.piece, tile.base))
+            else:
+                assert block is not None
+                reads.append(BlockReads(kernel, accumulators, block, first, is_a, along_k))
+        packing = ItemPacking(kernel, tuple(tiles.values()), product.k, possible_words)
+        sums = LocalProduct(kernel, accumulators, packing, (reads[0], reads[1]), product.k).sums()
         count = kernel.lane_blocks * kernel.column_blocks
         apart = [sums[place::count] for place in range(count)]
 
@@ -331,14 +354,45 @@ class _Emitter:
         if surface is None or product.result is None:
             by_elements()
             return
+
+        def by_messages(surface: Surface, result: Result) -> None:
+            # Nothing of the headers is computed ahead, where it would take registers.
+            messages = BlockMessages(builder, self.lane_here(), self.emulated)
+            TileStores(kernel, replace(accumulators, messages=messages), result, surface,
+                       range(kernel.tile_columns)).store(row, column, lambda number: total(apart[number]))
+
+        if possible is None:
+            by_messages(surface, product.result)
+            return
         with builder.if_else(possible) as (by_blocks, otherwise):
             with by_blocks:
-                # Nothing of the headers is computed ahead, where it would take registers.
-                messages = BlockMessages(builder, self.lane_here(), self.emulated)
-                TileStores(kernel, replace(accumulators, messages=messages), product.result, surface,
-                           range(kernel.tile_columns)).store(row, column, lambda number: total(apart[number]))
+                by_messages(surface, product.result)
             with otherwise:
                 by_elements()
+
+    def tiles(
+        self, first_row: ir.Value, first_column: ir.Value
+    ) -> tuple[dict[bool, LocalTile], ir.Value | None]:
+        """Return what packs A (True) and B, those of them that are packed, and whether words can be loaded for that."""
+        kernel, product, builder, place = self.kernel, self.product, self.builder, self.place
+        base = self.scratch
+        assert base is not None
+        subgroup = builder.add(builder.mul(place.column, index(place.rows)), place.row)
+        item = builder.add(builder.mul(subgroup, index(kernel.row.execution_size)), place.lane)
+        items = kernel.row.execution_size * place.rows * place.columns
+        b = Matrix(product.b.pointer, product.b.element, (product.b.strides[1], product.b.strides[0]))
+        result, needed = {}, []
+        for piece, matrix, size, first in zip(
+                piece_words(kernel, place.rows, place.columns), (product.a, b), (product.m, product.n),
+                (first_row, first_column), strict=True):
+            if not packs(kernel, piece):
+                continue
+            found = None if matrix.element == F32 else needed_for_words(matrix.strides, size, piece)
+            needed.append((matrix, found))
+            result[piece.across] = LocalTile(
+                builder, self.loader(matrix), piece, matrix, first, size, item, items, base, found is not None)
+            base = builder.gep(base, [index(kernel.steps * piece.size)])
+        return result, self.words_possible(needed)
 
     def by_shared_blocks(
         self, blocks: BlockProduct, first_row: ir.Value, first_column: ir.Value
@@ -358,9 +412,9 @@ class _Emitter:
         number = builder.add(builder.mul(place.column, index(place.rows)), place.row)
         accumulators = blocks.accumulators
         packing = BlockPacking(kernel, accumulators, (a, b), number)
-        return LocalProduct(
-            kernel, accumulators, packing, self.reads(accumulators, pieces, bases), self.product.k,
-            self.is_inside(first_row, first_column)).sums()
+        of_a, of_b = (self.local_reads(accumulators, *each) for each in zip(pieces, bases, strict=True))
+        return LocalProduct(kernel, accumulators, packing, (of_a, of_b), self.product.k,
+                            self.is_inside(first_row, first_column)).sums()
 
     def is_inside(self, first_row: ir.Value, first_column: ir.Value) -> ir.Value | None:
         """Return whether this sub-group's tile, of those from a place on, is a part of C, None where all are."""
@@ -374,28 +428,21 @@ class _Emitter:
         ]
         return functools.reduce(self.builder.and_, conditions) if conditions else None
 
-    def reads(
-        self, accumulators: Accumulators, pieces: Sequence[Piece], bases: Sequence[ir.Value]
-    ) -> tuple[LocalReads, LocalReads]:
-        """Return what reads this sub-group's fragments of A and of B from pieces in local memory."""
+    def local_reads(self, accumulators: Accumulators, piece: Piece, base: ir.Value) -> LocalReads:
+        """Return what reads this sub-group's fragments of A or of B from pieces in local memory."""
         kernel, place, builder = self.kernel, self.place, self.builder
-        a, b = (
-            LocalReads(accumulators, piece, builder.gep(base, [builder.mul(number, index(
-                blocks * piece.terms * piece.fragment))]), blocks, piece.across)
-            for piece, base, number, blocks in zip(
-                pieces, bases, (place.row, place.column), (kernel.lane_blocks, kernel.column_blocks), strict=True)
-        )
-        return a, b
+        number, blocks = (place.row, kernel.lane_blocks) if piece.across else (place.column, kernel.column_blocks)
+        first = builder.mul(number, index(blocks * piece.terms * piece.fragment))
+        return LocalReads(accumulators, piece, builder.gep(base, [first]), blocks, piece.across)
 
-    def words_possible(self, needed: Sequence[list[tuple[object, int]] | None]) -> ir.Value | None:
-        """Return whether narrow elements of A and B can be loaded by words, None where that is known."""
+    def words_possible(self, needed: Sequence[tuple[Matrix, list[tuple[object, int]] | None]]) -> ir.Value | None:
+        """Return whether narrow elements of matrices can be loaded by words, None where that is known."""
         builder = self.builder
         conditions = [
             builder.icmp_unsigned("==", builder.and_(value, index(divisor - 1)), index(0))
-            for found in needed for value, divisor in found or () if not isinstance(value, int)
+            for _, found in needed for value, divisor in found or () if not isinstance(value, int)
         ]
-        narrow = [matrix.pointer for matrix, found in zip((self.product.a, self.product.b), needed, strict=True)
-                  if found is not None]
+        narrow = [matrix.pointer for matrix, found in needed if found is not None]
         if narrow:
             addresses = functools.reduce(builder.or_, [builder.ptrtoint(pointer, I64) for pointer in narrow])
             misaligned = builder.and_(addresses, index(WORD_BITS // 8 - 1))

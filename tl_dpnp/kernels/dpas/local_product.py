@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 from llvmlite import ir
 
 from tl_dpnp.kernels.dpas.accumulators import Accumulators, Part
 from tl_dpnp.kernels.dpas.fragments import Size, size_value
-from tl_dpnp.kernels.dpas.local_reads import LocalReads
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.llvm import I32, builtin, constant, counted_loop, index
 from tl_dpnp.records import dataclass
@@ -23,6 +22,37 @@ __all__ = ["LocalProduct", "Packing"]
 
 #: Pieces that an iteration multiplies, its DPAS, and registers that it may take, at most.
 _MOST_TOGETHER, _MOST_MULTIPLIED, _REGISTERS = 4, 64, 228
+
+
+class Reads(Protocol):
+    """What loads the fragments of an operand for this sub-group, piece after piece; `Places` is its own."""
+
+    def registers(self, steps: int) -> int:
+        """Return the registers that an iteration of so many pieces takes."""
+
+    def reads_pieces(self, steps: int) -> bool:
+        """Whether an iteration may have so many pieces."""
+
+    def begin(self, steps: int) -> None:
+        """Emit what stands in front of all loops, whose iterations have so many pieces."""
+
+    def announce(self) -> None:
+        """Emit what stands behind each panel that is packed."""
+
+    def places(self, steps: int) -> Any:
+        """Return where iterations of so many pieces read, in front of those of a panel."""
+
+    def left_over(self, places: Any, steps: int) -> Any:
+        """Return where single pieces are read behind iterations of several."""
+
+    def advance(self, places: Any, steps: range) -> None:
+        """Go on to the next pieces of a panel: those of an iteration, the last one of them where it is single."""
+
+    def read(self, places: Any, step: int, steps: range, start: ir.Value, done: ir.Value) -> list[list[Part]]:
+        """Return the terms of the fragment of each block of a piece, of the `steps` that were gone on to.
+
+        It is `done` elements along k (32 bits) behind the `start` of the panel (64 bits).
+        """
 
 
 class Packing(Protocol):
@@ -37,7 +67,7 @@ class Packing(Protocol):
 
 @dataclass(frozen=True)
 class LocalProduct:
-    """Computes the sums of a sub-group's tile from operands that are packed and that `reads` read; `k` is their size.
+    """Computes the sums of a sub-group's tile from operands that `reads` read, packed or not; `k` is their size.
 
     `inside` says whether the tile is a part of C, None where that is known.
     """
@@ -45,7 +75,7 @@ class LocalProduct:
     kernel: MicroKernel
     accumulators: Accumulators
     packing: Packing
-    reads: tuple[LocalReads, LocalReads]
+    reads: tuple[Reads, Reads]
     k: Size
     inside: ir.Value | None = None
 
@@ -61,7 +91,7 @@ class LocalProduct:
         zeros = [accumulators.zero() for _ in range(count)]
         last, first = size_value(self.k), self.packing.begin()
         for reads in self.reads:
-            reads.begin()
+            reads.begin(self.together)
 
         def panel(start: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             ahead, sums = carried[: len(first)], carried[len(first) :]
@@ -90,10 +120,10 @@ class LocalProduct:
         kernel = self.kernel
         blocks = kernel.lane_blocks * kernel.column_blocks
         once = blocks * sum(map(len, kernel.products))
-        fixed = blocks * len(kernel.products) * kernel.row.repeat + sum(reads.registers for reads in self.reads)
-        addresses = sum(len(reads.loads) for reads in self.reads)
+        sums = blocks * len(kernel.products) * kernel.row.repeat
         counts = [count for count in range(_MOST_TOGETHER, 1, -1) if 2 * count <= kernel.steps
-                  and count * once <= _MOST_MULTIPLIED and fixed + count * addresses <= _REGISTERS]
+                  and count * once <= _MOST_MULTIPLIED and all(reads.reads_pieces(count) for reads in self.reads)
+                  and sums + sum(reads.registers(count) for reads in self.reads) <= _REGISTERS]
         exact = [count for count in counts if self.are_whole(count)]
         return next(iter(exact or [count for count in counts if kernel.steps % count == 0] or counts), 1)
 
@@ -104,30 +134,34 @@ class LocalProduct:
 
         begin, stop = (builder.trunc(value, I32) for value in (start, end))
 
-        def pieces(number: int, first: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+        def pieces(number: int, first: ir.Value, carried: list[ir.Value], places: Sequence[Any]) -> list[ir.Value]:
             sums, before = carried or list(totals), builder.sub(first, begin)
             steps = range(count - number, count)
             for reads, place in zip(self.reads, places, strict=True):
                 reads.advance(place, steps)
             for step in steps:
                 done = builder.add(before, constant(I32, (step - steps.start) * depth))
-                left, right = (reads.read(place, step, done) for reads, place in zip(self.reads, places, strict=True))
+                left, right = (reads.read(place, step, steps, start, done)
+                               for reads, place in zip(self.reads, places, strict=True))
                 sums = self.added(sums, left, right)
             return accumulators.carried(sums)
 
-        def loop(number: int, first: ir.Value, last: ir.Value, carried: list[ir.Value], runs: bool) -> list[ir.Value]:
+        def loop(
+            number: int, first: ir.Value, last: ir.Value, carried: list[ir.Value], runs: bool, places: Sequence[Any]
+        ) -> list[ir.Value]:
             return counted_loop(builder, first, last, constant(I32, number * depth), carried,
-                                lambda done, values: pieces(number, done, values), runs_at_least_once=runs,
+                                lambda done, values: pieces(number, done, values, places), runs_at_least_once=runs,
                                 unrolled=False)
 
         carried = accumulators.carried(totals)
         if count == 1 or self.are_whole(count):
-            return loop(count, begin, stop, carried, True) or list(totals)
+            return loop(count, begin, stop, carried, True, places) or list(totals)
         length = builder.add(builder.sub(stop, begin), constant(I32, depth - 1))
         # The count need not be a power of two: LLVM makes a mask of the remainder where it is.
         whole = builder.add(begin, builder.sub(length, builder.urem(length, constant(I32, depth * count))))
-        carried = loop(count, begin, whole, carried, False)
-        return loop(1, whole, stop, carried, False) or list(totals)
+        carried = loop(count, begin, whole, carried, False, places)
+        single = [reads.left_over(place, count) for reads, place in zip(self.reads, places, strict=True)]
+        return loop(1, whole, stop, carried, False, single) or list(totals)
 
     def are_whole(self, count: int) -> bool:
         """Whether all panels are known to have a multiple of so many pieces."""

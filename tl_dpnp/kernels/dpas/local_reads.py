@@ -70,17 +70,21 @@ class LocalReads:
             word = self.builder.load(self.builder.gep(self.base, [lane]), align=4)
             inline_assembly(self.builder, ir.VoidType(), [""], "rw", [word])
 
-    @property
-    def registers(self) -> int:
-        """Registers that the fragments of a piece fill."""
-        return sum(self.messages.registers(count * self.size) for _, count in self.loads)
+    def registers(self, steps: int) -> int:
+        """Registers that an iteration of so many pieces takes: those of a piece's fragments, and all addresses."""
+        fragments = sum(self.messages.registers(count * self.size) for _, count in self.loads)
+        return fragments + steps * len(self.loads)
+
+    def reads_pieces(self, steps: int) -> bool:
+        """Whether an iteration may have so many pieces."""
+        return True
 
     @cached_property
     def _start(self) -> ir.Value:
         return self.messages.start(self.base, MOST_MOVED)
 
-    def begin(self) -> None:
-        """Emit what stands in front of loops."""
+    def begin(self, steps: int) -> None:
+        """Emit what stands in front of all loops."""
         if not self.emulated:
             _ = self._start
 
@@ -96,14 +100,20 @@ class LocalReads:
             ((step - steps) * self.piece.size + first * self.piece.fragment) * WORD_BYTES
             for step in range(steps) for first, _ in self.loads])
 
+    def left_over(self, places: list[Address], steps: int) -> list[Address]:
+        """Return where single pieces are read behind iterations of several: where the last one of these is."""
+        return places
+
     def advance(self, places: Sequence[Address], steps: range) -> None:
         """Let the places of pieces, the last ones of an iteration, be those of so many pieces further on."""
         self.messages.advance(places[steps.start * len(self.loads) :], len(steps) * self.piece.size * WORD_BYTES)
 
-    def read(self, places: Sequence[Address], step: int, done: ir.Value) -> list[list[Part]]:
+    def read(
+        self, places: Sequence[Address], step: int, steps: range, start: ir.Value, done: ir.Value
+    ) -> list[list[Part]]:
         """Return the terms of the fragment of each block, of a piece that lies some steps behind the first one.
 
-        `done` are the elements along k before it, of the panel.
+        `done` are the elements along k before it, of the panel, wherever that starts in the matrix.
         """
         terms = self.piece.terms
         if self.emulated:

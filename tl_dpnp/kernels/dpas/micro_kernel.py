@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from tl_dpnp.kernels.dpas.rows import EXECUTION_SIZES, DpasRow, rows
 from tl_dpnp.records import dataclass
@@ -31,7 +31,8 @@ class MicroKernel:
     loads large blocks where addresses, sizes and strides allow it; with `other`, blocks and steps of a tile, it is
     packed elsewhere and has that tile.
     With `shared` the sub-groups of a work-group load these blocks together, of `steps` DPAS along k, and pass them
-    through local memory, rounded.
+    through local memory, rounded.  One that `packs` an operand, "a" or "b", has messages load the other one, and the
+    sub-groups pack panels of `steps` DPAS along k of this one; where these messages cannot be, both are packed.
     One that is `exchanged` computes the transposed product: its rows are the columns of the language's C.
     """
 
@@ -45,16 +46,17 @@ class MicroKernel:
     other: tuple[int, int, int] | None = None
     exchanged: bool = False
     shared: bool = False
+    packs: Literal["", "a", "b"] = ""
 
     @property
     def takes_blocks(self) -> bool:
-        """Whether operands are loaded by blocks where messages can.
+        """Whether both operands are loaded by blocks where messages can.
 
         One f32 is rounded behind its message.  Where such a message cannot be, operands are packed: the compiler
         (Graphics Compiler 1.0.12504) fails on some kernels that round single elements there.
         """
         is_rounded = self.terms == 0 or (self.terms == 1 and self.other is not None)
-        return self.row.execution_size == 16 and not self.packed and is_rounded
+        return self.row.execution_size == 16 and not self.packed and not self.packs and is_rounded
 
     @property
     def alternative(self) -> MicroKernel:
@@ -65,7 +67,7 @@ class MicroKernel:
             return replace(self, steps=1)
         rows, columns, steps = self.other
         return replace(
-            self, lane_blocks=rows, column_blocks=columns, steps=steps, packed=True, other=None, shared=False)
+            self, lane_blocks=rows, column_blocks=columns, steps=steps, packed=True, other=None, shared=False, packs="")
 
     @property
     def name(self) -> str:
@@ -75,6 +77,7 @@ class MicroKernel:
         if self.other is not None:
             packed = "_or_{}x{}x{}_staged".format(*self.other)
         roles = ("_exchanged" if self.exchanged else "") + ("_shared" if self.shared else "")
+        roles += f"_{self.packs}_staged" if self.packs else ""
         return f"{self.row.name}_tile_{self.lane_blocks}x{self.column_blocks}x{self.steps}{terms}{roles}{packed}"
 
     @property
@@ -113,7 +116,8 @@ class MicroKernel:
             # Operands that messages load have half as many as they have in small integers.
             operands = self.lane_blocks * self.row.b_elements + self.column_blocks * self.row.repeat // 2
             is_large = sums + (0 if self.packed else self.steps * operands) > _SMALL_TILE * 3 // 2
-        return 256 if is_large or self.packed or self.shared or self.terms > 1 or self.row.source1.bits <= 8 else 128
+        has_panels = self.packed or self.shared or self.packs
+        return 256 if is_large or has_panels or self.terms > 1 or self.row.source1.bits <= 8 else 128
 
     @property
     def products(self) -> tuple[tuple[tuple[int, int], ...], ...]:
@@ -130,7 +134,7 @@ class MicroKernel:
 
 _NAME = re.compile(
     r"(dpas_\w+?)_tile_(\d+)x(\d+)x(\d+)(?:_from_f32_by_([1-3]))?(_exchanged)?"
-    r"(?:(_staged)|(_shared)?_or_(\d+)x(\d+)x(\d+)_staged)?")
+    r"(?:(_staged)|(?:(_shared)|_([ab])_staged)?_or_(\d+)x(\d+)x(\d+)_staged)?")
 
 
 def micro_kernel_named(name: str) -> MicroKernel | None:
@@ -140,8 +144,9 @@ def micro_kernel_named(name: str) -> MicroKernel | None:
         return None
     found = {row.name: row for size in EXECUTION_SIZES for row in rows(size)}.get(match[1])
     m, n, k = (int(text) for text in match.groups()[1:4])
-    other = None if match[9] is None else (int(match[9]), int(match[10]), int(match[11]))
+    other = None if match[10] is None else (int(match[10]), int(match[11]), int(match[12]))
+    packs: Literal["", "a", "b"] = "" if match[9] is None else "a" if match[9] == "a" else "b"
     if found is None or 0 in (m, n, k, *(other or ())):
         return None
     return MicroKernel(found, m, n, k, int(match[5] or 0), match[7] is not None, other, match[6] is not None,
-                       match[8] is not None)
+                       match[8] is not None, packs)

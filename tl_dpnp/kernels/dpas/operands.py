@@ -5,7 +5,7 @@ from __future__ import annotations
 from tl_dpnp.kernels.dpas.block_shapes import RULES
 from tl_dpnp.kernels.dpas.rows import DpasRow
 
-__all__ = ["may_be_surface", "refused_operand"]
+__all__ = ["may_be_surface", "refused_operand", "takes_a", "takes_b_along_k"]
 
 
 def may_be_surface(bits: int, width: object, height: object, pitch: object) -> bool:
@@ -34,17 +34,27 @@ def refused_operand(
     have to be in global memory.
     """
     m, n, k = sizes
-    a_bits, b_bits = row.source1.bits, row.source2.bits
-    if 1 not in a:
+    if not takes_a(row, a, m, k):
         return "A"
-    # Integers below 8 bits are loaded as bytes, in their order along k.
-    fits = may_be_surface(a_bits, m, k, a[1]) and a_bits >= 8 if a[0] == 1 else may_be_surface(a_bits, k, m, a[0])
-    if not fits:
-        return "A"
-    if row.a_elements != row.repeat:
-        return "B"
-    if b[0] == 1:
-        return None if may_be_surface(b_bits, k, n, b[1]) else "B"
+    if takes_b_along_k(row, b, n, k):
+        return None
     # Columns of B are found in words that hold several; where A lies along k, the operands' roles can be exchanged.
-    splits = b[1] == 1 and a[0] == 1 and b_bits >= 8 and row.repeat * b_bits % 32 == 0
-    return None if splits and may_be_surface(b_bits, n, k, b[0]) else "B"
+    bits = row.source2.bits
+    splits = (row.a_elements == row.repeat and b[0] != 1 and b[1] == 1 and a[0] == 1 and bits >= 8
+              and row.repeat * bits % 32 == 0)
+    return None if splits and may_be_surface(bits, n, k, b[0]) else "B"
+
+
+def takes_a(row: DpasRow, strides: tuple[object, ...], m: object, k: object) -> bool:
+    """Whether messages may load A, for all that is known of it; strides are along m and k."""
+    bits = row.source1.bits
+    if strides[0] == 1:
+        # Integers below 8 bits are loaded as bytes, in their order along k.
+        return bits >= 8 and may_be_surface(bits, m, k, strides[1])
+    return strides[1] == 1 and may_be_surface(bits, k, m, strides[0])
+
+
+def takes_b_along_k(row: DpasRow, strides: tuple[object, ...], n: object, k: object) -> bool:
+    """Whether messages may load B and its elements follow one another along k; strides are along k and n."""
+    return (row.a_elements == row.repeat and strides[0] == 1
+            and may_be_surface(row.source2.bits, k, n, strides[1]))

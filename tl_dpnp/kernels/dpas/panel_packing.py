@@ -20,13 +20,13 @@ _MOST_LOADED = 16
 
 @dataclass(frozen=True)
 class ItemPacking:
-    """Packs the lines of A and of B as `tiles` do; `k` is their size.
+    """Packs the lines of A and of B, or of one of them, as `tiles` do; `k` is their size.
 
     `possible` says at run time whether words can be loaded, or whole elements, as the tiles do; None if they can.
     """
 
     kernel: MicroKernel
-    tiles: tuple[LocalTile, LocalTile]
+    tiles: tuple[LocalTile, ...]
     k: Size
     possible: ir.Value | None
 
@@ -60,7 +60,7 @@ class ItemPacking:
                 tile.fill(k, end, offset)
             return self.moved(offsets)
 
-        offsets = [constant(I32, 0)] * 2
+        offsets = [constant(I32, 0)] * len(self.tiles)
         offsets = counted_loop(builder, start, whole, index(depth), offsets, piece, unrolled=False)
         if whole is not end:
             counted_loop(builder, whole, end, index(depth), offsets, rest, unrolled=False)

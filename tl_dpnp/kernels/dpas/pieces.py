@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 
 __all__ = [
-    "WORD_BITS", "Piece", "Unit", "needed_for_words", "packed_bytes", "packed_registers", "piece_words",
+    "WORD_BITS", "Piece", "Unit", "needed_for_words", "packed_bytes", "packed_registers", "packs", "piece_words",
     "unit_of",
 ]
 
@@ -75,8 +75,14 @@ def piece_words(kernel: MicroKernel, rows: int, columns: int) -> tuple[Piece, Pi
 
 
 def packed_bytes(kernel: MicroKernel, rows: int, columns: int) -> int:
-    """Return the local memory that a panel of a packed micro-kernel takes."""
-    return kernel.steps * sum(piece.size for piece in piece_words(kernel, rows, columns)) * WORD_BITS // 8
+    """Return the local memory that a panel of a micro-kernel that packs one operand or both takes."""
+    size = sum(piece.size for piece in piece_words(kernel, rows, columns) if packs(kernel, piece))
+    return kernel.steps * size * WORD_BITS // 8
+
+
+def packs(kernel: MicroKernel, piece: Piece) -> bool:
+    """Whether a micro-kernel packs the operand whose pieces are such."""
+    return kernel.packs in ("", "a" if piece.across else "b")
 
 
 def needed_for_words(strides: tuple[object, ...], lines: object, piece: Piece) -> list[tuple[object, int]] | None:

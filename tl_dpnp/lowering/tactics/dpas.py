@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
-from tl_dpnp.kernels.dpas.operands import refused_operand
+from tl_dpnp.kernels.dpas.operands import refused_operand, takes_a, takes_b_along_k
 from tl_dpnp.kernels.dpas.pieces import packed_bytes, packed_registers
 from tl_dpnp.kernels.dpas.rows import DpasRow, find_row
 from tl_dpnp.lowering.contraction import Contraction
@@ -82,9 +82,14 @@ def _halved(kernel: MicroKernel) -> MicroKernel:
     def less(count: int) -> int:
         return 1 << max(0, (count - 1).bit_length() - 1)
 
-    if kernel.column_blocks >= kernel.lane_blocks:
-        return replace(kernel, column_blocks=less(kernel.column_blocks))
-    return replace(kernel, lane_blocks=less(kernel.lane_blocks))
+    rows, columns = kernel.lane_blocks, kernel.column_blocks
+    if columns >= rows:
+        columns = less(columns)
+    else:
+        rows = less(rows)
+    # Where both operands are packed tiles are the same as where one is.
+    other = (rows, columns, kernel.other[2]) if kernel.packs and kernel.other is not None else kernel.other
+    return replace(kernel, lane_blocks=rows, column_blocks=columns, other=other)
 
 
 def _largest_micro_kernel(nest: Nest, engine: MatrixEngine, layout: SubgroupLayout | None) -> MicroKernel | None:
@@ -120,7 +125,7 @@ def _kernel_of(product: NestProduct, engine: MatrixEngine, layout: SubgroupLayou
     if by_blocks is not None:
         return by_blocks
     if packed is not None:
-        return packed
+        return _half_packed_kernel(product, packed, engine.local_memory, layout) or packed
     most_rows, most_columns = DPAS[row.execution_size].elements_read
     return MicroKernel(row, _blocks(m, engine.lanes, most_rows), _blocks(columns, row.repeat, most_columns), 1, terms)
 
@@ -192,6 +197,31 @@ def _packed_kernel(
     return None
 
 
+def _half_packed_kernel(
+    product: NestProduct, packed: MicroKernel, local_memory: int, layout: SubgroupLayout | None
+) -> MicroKernel | None:
+    """Return the micro-kernel that packs one operand while messages load the other one, None where they load none."""
+    row = packed.row
+    if row.execution_size != 16 or packed.terms:
+        return None
+    a, b = _strides(product)
+    m, n, k = product.m.stop, product.n.stop, product.k.stop
+    kernel = replace(
+        packed, steps=1, packed=False, other=(packed.lane_blocks, packed.column_blocks, packed.steps))
+    if not product.a.buffer.is_temporary and takes_a(row, a, m, k):
+        kernel = replace(kernel, packs="b")
+    elif not product.b.buffer.is_temporary and takes_b_along_k(row, b, n, k):
+        kernel = replace(kernel, packs="a")
+    else:
+        return None
+    extents = {_extent(product, kernel, None), _extent(product, kernel, layout)}
+    steps = min(_steps_of_panel(kernel, extent, k, local_memory) for extent in extents)
+    # An iteration loads what two DPAS take along k.
+    steps += steps % 2 if steps > 1 else 0
+    kernel = replace(kernel, steps=steps)
+    return kernel if all(packed_bytes(kernel, *extent) <= local_memory for extent in extents) else None
+
+
 def _steps_of_panel(kernel: MicroKernel, extent: tuple[int, int], k: Bound, local_memory: int) -> int:
     """Return the DPAS along k for which operands are packed at a time: panels are equally long."""
     numbers, step = DPAS[kernel.row.execution_size], packed_bytes(kernel, *extent)
@@ -253,6 +283,10 @@ def _remark(nest: Nest, engine: MatrixEngine, used: MicroKernel | None) -> str |
             "loads of blocks" + ("" if used.other is None else ", by way of local memory where these cannot be")
             if why is None else f"loads of single elements: {why}"
         )
+        if used.packs:
+            packed, other = (product.a, product.b) if used.packs == "a" else (product.b, product.a)
+            loads = (f"loads of blocks of {other.buffer.name}, and by way of local memory, packed there, of"
+                     f" {packed.buffer.name}")
         rows, columns = used.tile
         return f"is on the matrix engine: {used.row}, tiles of {rows} x {columns}, operands by {loads}"
     return f"is not on the matrix engine: {_refusal(nest, product, engine)}"

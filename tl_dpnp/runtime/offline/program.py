@@ -244,7 +244,8 @@ def _is_straight(lowered: LoweredKernel) -> bool:
         kernel = whole_instruction(schedule.nest, MicroKernel)
         if kernel is not None:
             loops = [loop for loop in loops_of(schedule.nest.body) if loop.reduction]
-            sums += [(kernel.row.k if kernel.packed else kernel.depth, loop.static_range) for loop in loops]
+            depth = kernel.row.k if kernel.packed or kernel.packs else kernel.depth
+            sums += [(depth, loop.static_range) for loop in loops]
     return bool(sums) and all(steps is not None and len(steps) <= depth for depth, steps in sums)
 
 
