@@ -29,7 +29,10 @@ _ELEMENTS = [(1, 1, 1, 128), (1, 2, 1, 128), (2, 1, 1, 128), (2, 2, 1, 128), (2,
 _STAGED = [(2, 2, 4, 128), (2, 2, 4, 256), (2, 4, 4, 256), (4, 3, 4, 256), (4, 4, 1, 256), (4, 4, 4, 256)]
 
 #: How operands are loaded, by what a remark says of it.
-_LOADS = {"elements": "single elements", "blocks": "loads of blocks", "staged": "local memory"}
+_LOADS = {
+    "elements": "single elements", "blocks, staged": "and by way of local memory", "blocks": "loads of blocks",
+    "staged": "local memory",
+}
 #: Operands of products by default: types, transposes, precision.
 _DEFAULTS = [
     (element, transposes, precision)
