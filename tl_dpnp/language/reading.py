@@ -38,10 +38,10 @@ class _Reduction:
     """What becomes of the symbols of a rule: `kept` has the place of each, whether its own children stand for it, and
     how many things left out stand before it; `left_out` are those behind them."""
 
-    __slots__ = ("expands", "kept", "left_out", "name", "origin", "size")
+    __slots__ = ("expands", "kept", "left_out", "name", "origin", "symbols")
 
     def __init__(self, rule: Any, builder: Any) -> None:
-        self.origin, self.size = rule.origin.name, len(rule.expansion)
+        self.origin, self.symbols = rule.origin.name, len(rule.expansion)
         self.kept: tuple[tuple[int, bool, int], ...] | None = None
         self.left_out, self.expands = 0, False
         while hasattr(builder, "node_builder"):
@@ -68,6 +68,7 @@ class Reader:
         lexer, parser = frontend.lexer.lexer, frontend.parser.parser
         expression = "|".join(f"(?P<{each.name}>{each.pattern.to_regexp()})" for each in lexer.scanner.terminals)
         ((self._word, keywords),) = lexer.callback.items()
+        expression = f"(?:{expression})[ \\n]*"  # so that most white space takes no match of its own
         self._match, self._ignored = re.compile(expression, lexer.g_regex_flags).match, lexer.ignore_types
         self._keywords = {terminal.pattern.value: terminal.name for terminal in keywords.scanner.terminals}
         self._states, self._callbacks = parser.parse_table.states, parser.callbacks
@@ -102,29 +103,30 @@ class Reader:
                 found = match(text, position)
                 if found is None:
                     return None
-                position, kind = found.end(), str(found.lastgroup)
+                kind = str(found.lastgroup)
+                end, position = found.end(kind), found.end()
                 if kind in ignored:
                     continue
                 if kind == self._word:
-                    kind = keywords.get(found[0], kind)
+                    kind = keywords.get(text[start:end], kind)
                 elif kind in _RESOLVED:
                     return None
             else:
-                kind = "$END"
+                kind, end = "$END", position
             following = row.get(kind)
             while following.__class__ is _Reduction:
-                size = following.size
+                size = following.symbols
                 if size:
                     first, last, children = starts[-size:], ends[-size:], values[-size:]
                     del starts[-size:], ends[-size:], values[-size:], states[-size:]
                 else:
                     first, last, children = [], [], []
-                begin, end = (first[0], last[-1]) if size else (-1, -1)
-                if begin < 0 or end < 0:  # some are empty
-                    begin, end = next((each for each in first if each >= 0), -1), max(last, default=-1)
+                begin, behind = (first[0], last[-1]) if size else (-1, -1)
+                if begin < 0 or behind < 0:  # some are empty
+                    begin, behind = next((each for each in first if each >= 0), -1), max(last, default=-1)
                 starts.append(begin)
-                ends.append(end)
-                values.append(_node(following, text, children, first, last, begin, end))
+                ends.append(behind)
+                values.append(_node(following, text, children, first, last, begin, behind))
                 origin = following.origin
                 state = (rows.get(states[-1]) or self._row(states[-1]))[origin]
                 if state == self._end and kind == "$END":
@@ -137,7 +139,7 @@ class Reader:
             states.append(following)
             values.append(kind)
             starts.append(start)
-            ends.append(position)
+            ends.append(end)
             row = rows.get(following) or self._row(following)
 
 
