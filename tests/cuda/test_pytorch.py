@@ -444,3 +444,76 @@ def test_compiled_graphs_go_with_their_function():
     torch._dynamo.reset()
     gc.collect()
     assert len(backend.compilations) == 0
+
+
+def update(first, second):
+    first.mul_(2)
+    second.add_(1)
+    return first * second
+
+
+@pytest.mark.parametrize("places", [(1, 0), (4, 0), (8, 4), (30, 30), (0, 1)])
+def test_tensors_may_share_memory_in_some_calls_and_not_in_others(fuse, places):
+    fused = fuse(update)
+    for first, second in (None, None), places, (None, None), (40, 40), places:
+        mine, its = (torch.arange(64.0, device=DEVICE) for _ in range(2))
+
+        def tensors(memory, first=first, second=second):
+            return [memory[:20].clone() if start is None else memory[start : start + 20] for start in (first, second)]
+
+        assert torch.equal(fused(*tensors(mine)), update(*tensors(its))), (first, second)
+        assert torch.equal(mine, its), (first, second)
+
+
+def test_tensors_in_lists_may_share_memory(fuse):
+    def of_lists(several, named):
+        return update(*several) + named["x"].sum()
+
+    fused = fuse(of_lists)
+    for start in (24, 0, 12, 24):
+        mine, its = (torch.arange(64.0, device=DEVICE) for _ in range(2))
+        found = [function([memory[4:20], memory[start : start + 16]], {"x": memory[start + 2 : start + 9]})
+                 for function, memory in ((fused, mine), (of_lists, its))]
+        assert torch.equal(*found), start
+        assert torch.equal(mine, its), start
+
+
+def test_what_a_tensor_is_written_with_is_read_before(fuse):
+    """PyTorch itself refuses the first two, and NumPy does so."""
+    def shifted(x):
+        x[1:] = x[:-1]
+
+    def summed(x):
+        x[1:] += x[:-1]
+
+    def transposed(x):
+        x[:] = x.T * 2
+
+    for function in (shifted, summed, transposed):
+        x = random(6, 6)
+        expected = x.cpu().numpy().copy()
+        function_of_arrays = {shifted: lambda a: a[:-1].copy(), summed: lambda a: a[1:] + a[:-1]}.get(function)
+        if function_of_arrays is None:
+            expected[:] = expected.T.copy() * 2
+        else:
+            expected[1:] = function_of_arrays(expected)
+        fuse(function)(x)
+        np.testing.assert_allclose(x.cpu().numpy(), expected, rtol=1e-6)
+
+
+def test_stacked_tensors_may_have_any_strides():
+    for function in (
+        lambda x: torch.stack([x[0], x[:, 0]]) + 1, lambda x: torch.stack([x, x.T], 1) * 2,
+        lambda x: torch.stack([x[::2], x[1::2]], -1) * 2, lambda x: torch.cat([x[::2], x.T[:3] * 2]) * 2,
+    ):
+        check(function, random(6, 6))
+
+
+def test_programs_for_many_sizes_are_kept_up_to_a_number(monkeypatch):
+    monkeypatch.setattr("tl_dpnp.graph.pytorch.backend.PROGRAMS", 3)
+    backend = Backend(TARGET)
+    compiled = torch.compile(lambda x: x * 2 + 1, backend=backend, dynamic=True)
+    for size in (5, 6, 7, 8, 9, 5):
+        x = random(size, 3)
+        same(compiled(x), x * 2 + 1)
+        assert all(1 <= len(each.programs) <= 3 for each in backend.compilations)

@@ -39,7 +39,7 @@ CASES = [
         None,
     ),
     # annotations
-    ("%x = arith.add %a, %n : f32", 25, "%n has type i32, not f32", "write i32"),
+    ("%x = arith.add %a, %n : f32", 25, "%n has type i32, not f32", "write %f32_n = cast %n"),
     ("%x = load %A[0, 0] : memref<f32x4x5>", 22, "%A has type memref<f32x4x4>, not memref<f32x4x5>", "memref<f32x4x4>"),
     ("%x = load %A[0, 0] : memref<f32x4x4,strided<1,5>>", 22, "%A has type memref<f32x4x4>", None),
     ("%x = cast %n : i64 -> f32", 16, "%n has type i32, not i64", None),

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
+from tl_dpnp.garbage import rarely_collected, unfreeze
 from tl_dpnp.runtime.fresh_stack import on_fresh_stack, with_room
-from tl_dpnp.runtime.garbage import rarely_collected, unfreeze
 
 RARE = 50_000
 

@@ -388,6 +388,12 @@ def test_all_stages_can_be_looked_at(form):
         kernel.inspect_ir(stage="none")
 
 
+@pytest.mark.parametrize("level", ["2", None, 2.5])
+def test_the_level_of_diagnostics_is_a_number(level):
+    with pytest.raises(TLTypeError, match="the level is a number from 1 to 4"):
+        tl_dpnp.compile("func @f(%a: memref<f32x4>) { }").diagnostics(level)
+
+
 def test_diagnostics_say_more_with_each_level():
     kernel = tl_dpnp.compile(FUSED)
     reports = [kernel.diagnostics(level) for level in range(1, 5)]

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tl_dpnp.errors import FusionWarning, warn
+from tl_dpnp.garbage import unfreeze
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import ScalarTape
-from tl_dpnp.runtime.garbage import unfreeze
 
 __all__ = ["holders_of", "near_holders_of"]
 

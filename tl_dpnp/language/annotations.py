@@ -5,41 +5,95 @@ Source: language 0.4, sections "Annotations told apart by the operand's type" an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from lark import Tree
 
-from tl_dpnp.language.ir import Operation, Slice, Value
+from tl_dpnp.language.constants import convert
+from tl_dpnp.language.ir import POISON, Constant, Operation, Slice, Value
+from tl_dpnp.language.rule_error import RuleError
+from tl_dpnp.language.rules import cast_hint, operation_errors
 from tl_dpnp.language.source import Node
-from tl_dpnp.language.type_rules import cast_line, same_type
+from tl_dpnp.language.type_rules import same_type
 from tl_dpnp.language.types import CooperativeMatrixType, GroupType, MemrefType, Type
-from tl_dpnp.scalars import I1, ScalarType
+from tl_dpnp.records import dataclass
+from tl_dpnp.scalars import ScalarType
 
-__all__ = ["agreement_hint", "may_be_annotated", "type_for", "with_names"]
+__all__ = ["Shared", "Use", "may_be_annotated", "type_for", "with_names"]
+
+#: Where a right type of operands that are annotated together could be written.
+Shared = Literal["type", "bounds"] | None
 
 
-def agreement_hint(name: str, own: Type, annotation: Type, is_written: bool) -> str:
-    """Return what to write where a value is annotated with another type than its own.
+@dataclass(frozen=True)
+class Use:
+    """The use of a value as an operand, with its own type, and the type that it is annotated with.
 
-    `is_written` is false for the bounds of a loop whose type is left out.
+    `where` is the node that says so.  `shared` is what a right type would be written as for all operands that are
+    annotated together: ``"type"`` instead of the annotation, ``"bounds"`` behind the bounds of a loop, or None.
     """
-    match own, annotation:
-        case ScalarType(), ScalarType() if not own.is_complex or annotation.is_complex or annotation == I1:
-            cast = f"write {cast_line(Value(name[1:], own), annotation)} before, and use that"
-            if not is_written and not own.is_integer:
-                return cast
-            return f"write {own if is_written else f': {own} behind the bounds'}; or {cast}"
-        case GroupType(), MemrefType() | ScalarType():
-            return f"a group gives its memrefs by load: %m = load {name}[...] : {own}"
-        case MemrefType(), ScalarType():
-            return f"a memref gives its elements by load: %x = load {name}[...] : {own}"
-        case CooperativeMatrixType(use=use), CooperativeMatrixType(use=other) if use != other:
-            return f"use a value of type {annotation}; products of matrices are cooperative_matrix_mul_add"
-        case _, ScalarType() | MemrefType() | GroupType() if type(own) is type(annotation):
-            return f"write {own}"
-    return f"use a value of type {annotation}"
+
+    name: str
+    own: Type
+    annotation: Type
+    where: Node
+    shared: Shared
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the value has the type that it is annotated with."""
+        return same_type(self.own, self.annotation)
+
+    def hint(self, operation: Operation, others: Sequence[Use]) -> str:
+        """Return what to write where the types differ: another annotation only if that is right for all operands."""
+        own, annotation = self.own, self.annotation
+        together = [use for use in others if use.where is self.where or use.shared == self.shared == "bounds"]
+        match own, annotation:
+            case ScalarType(), ScalarType():
+                written = {"type": str(own), "bounds": f": {own} behind the bounds"}.get(self.shared or "")
+                if any(use.own != own for use in together) or not _accepts(operation, own, annotation, together):
+                    written = None
+                hint = cast_hint(Value(self.name[1:], own), annotation)
+                return hint if written is None else f"write {written}; or {hint}"
+            case GroupType(), MemrefType() | ScalarType():
+                return f"a group gives its memrefs by load: %m = load {self.name}[...] : {own}"
+            case MemrefType(), ScalarType():
+                return f"a memref gives its elements by load: %x = load {self.name}[...] : {own}"
+            case CooperativeMatrixType(use=use), CooperativeMatrixType(use=other) if use != other:
+                return f"use a value of type {annotation}; products of matrices are cooperative_matrix_mul_add"
+            case _, ScalarType() | MemrefType() | GroupType() if type(own) is type(annotation):
+                return f"write {own}"
+        return f"use a value of type {annotation}"
+
+
+def _accepts(operation: Operation, type: ScalarType, annotation: ScalarType, uses: Sequence[Use]) -> bool:
+    """Return whether an operation, whose operands were poisoned for their annotation, takes another type for that."""
+    if operation.loop_variables:
+        return type.is_integer
+    names = {use.name for use in uses} | {str(result) for result in operation.results if result.type == annotation}
+
+    def retyped(operand: Any) -> Any:
+        match operand:
+            case Value(name=name) if f"%{name}" in names:  # those that are annotated together, the result among them
+                return replace(operand, type=type)
+            case Constant() if operand.type == annotation:
+                return replace(operand, value=convert(operand.value, type), type=type)
+            case tuple():
+                return tuple(map(retyped, operand))
+        return operand
+
+    try:
+        fields = {name: retyped(value) for name, value in vars(operation).items() if name[0] != "_"}
+        tried = replace(operation, **fields)
+        result = tried.result_type()
+        if result is not None:
+            given: dict[str, Any] = {"result": replace(tried.results[0], type=result)}
+            tried = replace(tried, **given)
+        return any(operand.type is POISON for operand in tried.operands) or not any(operation_errors(tried))
+    except RuleError:
+        return False
 
 
 def with_names(operation: Operation, named: Mapping[int, Value]) -> Operation:

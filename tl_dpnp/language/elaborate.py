@@ -16,7 +16,7 @@ from typing import Any
 from lark import Token, Tree
 
 from tl_dpnp.errors import Diagnostic, Span
-from tl_dpnp.language.annotations import agreement_hint, may_be_annotated, type_for, with_names
+from tl_dpnp.language.annotations import Shared, Use, may_be_annotated, type_for, with_names
 from tl_dpnp.language.attributes import read_attributes
 from tl_dpnp.language.constants import convert, parse_float, parse_integer
 from tl_dpnp.language.grammar import RULES
@@ -67,6 +67,7 @@ class Elaborator:
         self._named: dict[int, Value] = {}  # named constants by their `id`, as values of these names
         self._annotation: tuple[Type, ParseNode] | None = None  # of the result of the last instruction
         self._uses: list[Span] = []
+        self._annotated: list[Use] = []  # operands of the instruction that is read
         self._broken = False
         self._unnamed = 0
         self._types: dict[str, MemrefType] = {}  # sound ones, by their text: programs repeat them
@@ -350,11 +351,12 @@ class Elaborator:
         return self.operand(node, INDEX)
 
     def agreed(
-        self, node: ParseNode, annotation: tuple[Type, ParseNode] | None, *, can_be_written: bool = True
+        self, node: ParseNode, annotation: tuple[Type, ParseNode] | None, *, shared: Shared = "type"
     ) -> Operand:
         """Return an operand with its annotated type, at the place of that; it is poisoned if it has another type.
 
-        An annotation without a place only gives constants their type.
+        An annotation without a place only gives constants their type. `shared` says where another one could be written
+        for all operands that share it: for it (where it is a type), behind the bounds of a loop, or nowhere.
         """
         if not self.names_value(node):
             if annotation is None:
@@ -366,11 +368,12 @@ class Elaborator:
             return operand
         type, where = annotation
         declared = self.type_of(node)
-        if POISON in (declared, type) or any(same_type(own, type) for own in (operand.type, declared)):
+        if POISON in (declared, type):
             return operand
-        hint = agreement_hint(str(node), declared, type, isinstance(where, Tree) or not can_be_written)
-        self.report(f"{node} has type {declared}, not {type}", self.source.span(where), hint)
-        return replace(operand, type=POISON)
+        own = type if same_type(operand.type, type) else declared
+        use = Use(str(node), own, type, where, None if shared == "type" and isinstance(where, Token) else shared)
+        self._annotated.append(use)
+        return operand if use.agrees else replace(operand, type=POISON)
 
     def _text(self, node: Node) -> str:
         if isinstance(node, Token):
@@ -431,8 +434,14 @@ class Elaborator:
             assert isinstance(last, Tree)
             names, body = [token for token in tokens if isinstance(token, Token)], last
         saved, self._uses, self._broken, self._annotation = self._uses, [], False, None
+        annotated, self._annotated = self._annotated, []
         results = tuple(Value(str(name[1:]), POISON, self.source.span(name)) for name in names)
         operation = RULES[body.data].read(self, body, results)
+        for use in self._annotated:
+            if not use.agrees:
+                hint = use.hint(operation, self._annotated)
+                self.report(f"{use.name} has type {use.own}, not {use.annotation}", self.source.span(use.where), hint)
+        self._annotated = annotated
         annotation, self._annotation = self._annotation, None
         operation = replace(operation, span=self.source.span(tree), **self._inferred(operation))
         is_local = self._scopes.is_local(operation)

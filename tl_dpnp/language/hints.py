@@ -100,6 +100,7 @@ _WORDS: dict[str, str] = {
     "while": "loops are written with for and foreach",
     **dict.fromkeys(("elif", "elseif"), "write else { if %condition { ... } }"),
     **{name: f"write {family}.{name}" for family, names in _FAMILIES.items() for name in names},
+    **{f"native_{name}": f"write {family}.{name}" for family, names in _FAMILIES.items() for name in names},
     **{word: f"{kind.foreign[1]} {FORMS[kind.mnemonic]}" for kind in ops.INSTRUCTIONS for word in kind.foreign[0]},
 }
 
@@ -204,7 +205,8 @@ class Hints:
         if "SCALAR_TYPE" in accepted:
             small = re.sub(r"(?<=[0-9])x.*", "", small)  # f33x16 begins with f33
         # Words of one or two letters resemble too much.
-        words = [text for text in words if len(text) > 2 or text in SCALAR_TYPES]
+        words = [text for text in words if (len(text) > 2 or text in SCALAR_TYPES)
+                 and text.startswith(".") == small.startswith(".")]
         match = _nearest(small, words, following)
         if match is not None and not is_result:
             return f"did you mean {match}?"

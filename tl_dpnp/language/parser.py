@@ -1,7 +1,8 @@
 """Parser: from source text to verified IR.
 
-The grammar is `tensor.lark` with the rules of the instructions; `syntax` explains what is wrong with a text that it
-does not derive, `elaborate` turns the parse tree into the IR, `verifier` checks it.
+The grammar is `tensor.lark` with the rules of the instructions. `reading` derives right texts by its tables, `syntax`
+explains what is wrong with a text that it does not derive, `elaborate` turns the parse tree into the IR, `verifier`
+checks it.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from functools import lru_cache
 
-from lark import Lark, Token, UnexpectedInput
+from lark import Lark, Token, Tree, UnexpectedInput
 from lark.lark import PostLex
 
 from tl_dpnp.errors import Diagnostic, TLSyntaxError, TLTypeError, TLVerifyError
+from tl_dpnp.garbage import rarely_collected
 from tl_dpnp.language import tables
 from tl_dpnp.language.definitions import Definitions, definition_text
 from tl_dpnp.language.elaborate import Elaborator
 from tl_dpnp.language.ops import Module
+from tl_dpnp.language.reading import Reader
 from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.source import Source
 from tl_dpnp.language.syntax import syntax_errors
@@ -26,6 +29,9 @@ from tl_dpnp.language.type_rules import has_poison
 from tl_dpnp.language.verifier import find_errors, sort_diagnostics
 
 __all__ = ["loaded_grammar", "parse", "write_tables"]
+
+#: Characters from which on a text is read quickly: shorter ones take lark less time than the reader takes to begin.
+QUICKLY = 10_000
 
 
 class _Resolution(PostLex):
@@ -60,6 +66,29 @@ def write_tables() -> None:
     tables.write(_Resolution())
 
 
+@lru_cache(maxsize=1)
+def _reader() -> Reader:
+    return Reader(loaded_grammar())
+
+
+def _derived(grammar: Lark, source: Source, define: Mapping[str, bool | int | float | str]) -> Tree[Token]:
+    """Return the parse tree of a text with compile-time variables; raises `TLSyntaxError` where there is none."""
+    definitions = Definitions(source)
+    for name, value in define.items():
+        definitions.take(_given(grammar, name, value))
+    previous = _definitions.set(definitions)
+    try:
+        tree: Tree[Token] = grammar.parse(source.text)
+    except UnexpectedInput as error:
+        wrong = syntax_errors(grammar, source, error) + definitions.diagnostics
+        raise TLSyntaxError.from_diagnostics(sort_diagnostics(wrong)) from None
+    finally:
+        _definitions.reset(previous)
+    if definitions.diagnostics:
+        raise TLSyntaxError.from_diagnostics(sort_diagnostics(definitions.diagnostics))
+    return tree
+
+
 def parse(
     text: str, filename: str = "<string>", define: Mapping[str, bool | int | float | str] | None = None
 ) -> Module:
@@ -73,21 +102,16 @@ def parse(
     """
     if not isinstance(text, str):
         raise TLTypeError(f"parse takes text, not a {type(text).__name__}: path.read_text() gives that of a file")
+    with rarely_collected():
+        return _parsed(text, filename, define)
+
+
+def _parsed(text: str, filename: str, define: Mapping[str, bool | int | float | str] | None) -> Module:
     source = Source(text, filename)
     grammar = loaded_grammar()
-    definitions = Definitions(source)
-    for name, value in (define or {}).items():
-        definitions.take(_given(grammar, name, value))
-    previous = _definitions.set(definitions)
-    try:
-        tree = grammar.parse(text)
-    except UnexpectedInput as error:
-        wrong = syntax_errors(grammar, source, error) + definitions.diagnostics
-        raise TLSyntaxError.from_diagnostics(sort_diagnostics(wrong)) from None
-    finally:
-        _definitions.reset(previous)
-    if definitions.diagnostics:
-        raise TLSyntaxError.from_diagnostics(sort_diagnostics(definitions.diagnostics))
+    tree = None if define or len(text) < QUICKLY else _reader().read(text)
+    if tree is None:
+        tree = _derived(grammar, source, define or {})
     elaborator = Elaborator(source)
     module = elaborator.module(tree)
     diagnostics: list[Diagnostic] = elaborator.diagnostics

@@ -120,6 +120,8 @@ def cast_hint(operand: Operand, type: Type) -> str:
         return f"load an element of {operand} first"
     if isinstance(operand.type, ScalarType) and (type == I1 or not operand.type.is_complex or _is_complex(type)):
         return f"write {cast_line(operand, type)} before, and use that"
+    if isinstance(operand.type, ScalarType) and operand.type.is_complex and type == operand.type.part:
+        return f"write %{type}_{operand.name} = re {operand} : {operand.type} -> {type} before, and use that"
     return f"use a value of type {type}"
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from functools import cached_property
+from itertools import accumulate
 
 from lark import Token, Tree
 
@@ -35,11 +37,19 @@ class Source:
         """Return the place of a node of the parse tree, or of all nodes from `first` to `last`."""
         start = first if isinstance(first, Token) else first.meta
         end = start if last is None else (last if isinstance(last, Token) else last.meta)
-        assert start.line is not None
-        assert start.column is not None
-        assert end.end_line is not None
-        assert end.end_column is not None
-        return Span(self.file, start.line, start.column, end.end_line, end.end_column)
+        assert start.start_pos is not None
+        assert end.end_pos is not None
+        starts = self._line_starts
+        line = bisect_right(starts, start.start_pos)
+        same = line == len(starts) or end.end_pos < starts[line]
+        end_line = line if same else bisect_right(starts, end.end_pos)
+        return Span(self.file, line, start.start_pos - starts[line - 1] + 1,
+                    end_line, end.end_pos - starts[end_line - 1] + 1)
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        """Where each line begins in the text."""
+        return [0, *accumulate(len(line) + 1 for line in self.lines[:-1])]
 
     def diagnostic(
         self, message: str, span: Span, hint: str | None = None, notes: tuple[Diagnostic, ...] = ()

@@ -19,14 +19,13 @@ from tl_dpnp.language.assertions import assertion_errors
 from tl_dpnp.language.instructions.control import If, Yield
 from tl_dpnp.language.instructions.memory import Alloca, LifetimeStop
 from tl_dpnp.language.instructions.parallel import size_errors
-from tl_dpnp.language.ir import MISSING, NO_SPAN, POISON, Constant, Function, Module, Operation, Region, Value
+from tl_dpnp.language.ir import MISSING, NO_SPAN, POISON, Function, Module, Operation, Region, Value
 from tl_dpnp.language.printer import headline
 from tl_dpnp.language.rule_error import RuleError, counted
-from tl_dpnp.language.rules import operation_errors
-from tl_dpnp.language.type_rules import cast_line, check_type, has_poison, same_type
+from tl_dpnp.language.rules import cast_hint, operation_errors
+from tl_dpnp.language.type_rules import check_type, has_poison, same_type
 from tl_dpnp.language.types import CooperativeMatrixType
 from tl_dpnp.records import dataclass
-from tl_dpnp.scalars import ScalarType
 
 __all__ = ["MAXIMUM_NESTING", "find_errors", "sort_diagnostics", "verify"]
 
@@ -312,7 +311,8 @@ class _Verifier:
         outputs = None if owner is None else owner.yielded
         if owner is None or outputs is None:
             where = "a function" if owner is None else f"a {owner.mnemonic}"
-            self.report(operation, f"yield stands in the body of {where}", "a yield ends a region of an if")
+            hint = "a yield ends a region of an if, the body of a for that carries values, or that of an apply"
+            self.report(operation, f"yield stands in the body of {where}", hint)
             return
         if not is_last:
             self.report(operation, "yield is not the last instruction of its region", "move it to the end")
@@ -333,11 +333,7 @@ class _Verifier:
             if POISON not in (value.type, output.type) and value.type != output.type:
                 name = str(value) if isinstance(value, Value) else "the constant"
                 message = f"{name} has type {value.type}, but the {owner.mnemonic} returns {output.type} here"
-                hint = None
-                if isinstance(value, Value) and isinstance(value.type, ScalarType):
-                    hint = f"write {cast_line(value, output.type)} before the yield, and yield that"
-                elif isinstance(value, Constant):
-                    hint = f"annotate it with {output.type}"
+                hint = cast_hint(value, output.type).replace("before, and use", "before the yield, and yield")
                 self.report(operation, message, hint, position)
 
 

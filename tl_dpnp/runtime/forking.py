@@ -13,7 +13,7 @@ import sys
 import warnings
 
 from tl_dpnp.errors import TLError
-from tl_dpnp.runtime.garbage import unfreeze
+from tl_dpnp.garbage import unfreeze
 
 __all__ = ["check_process", "cut_off_word", "install", "note_use", "process"]
 

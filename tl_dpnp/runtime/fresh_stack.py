@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from tl_dpnp.errors import calling_frame, works_for
-from tl_dpnp.runtime.garbage import rarely_collected
+from tl_dpnp.garbage import rarely_collected
 
 __all__ = ["import_whole", "on_fresh_stack", "with_room"]
 

@@ -33,9 +33,12 @@ _TARGETS: dict[str, tuple[str, Callable[[Any], Kernels]]] = {
     "cuda": ("cuda", CudaKernels), "reference": ("cpu", ReferenceKernels),
 }
 
+#: Programs that a graph keeps, at most: the first ones go.
+PROGRAMS = 256
+
 
 class Compilation:
-    """A graph, and its programs: one for each set of values that symbolic sizes have had.
+    """A graph, and its programs: one for each set of values that symbolic sizes have had lately.
 
     `device` is that of the first tensor on a device of the target; None where there is none, and all is PyTorch's.
     """
@@ -86,6 +89,8 @@ class Compilation:
                 inputs = [place for place, value in enumerate(self.placeholders) if isinstance(value, torch.Tensor)
                           and value.device == self.device and arguments[place] is not None]
                 self._tell(planned.left)
+                while len(self.programs) >= PROGRAMS:  # a size that grows from call to call comes no second time
+                    del self.programs[next(iter(self.programs))]
                 self.programs[key] = Program.of(planned, inputs, self.device, self.kernels)
             return self.programs[key]
 

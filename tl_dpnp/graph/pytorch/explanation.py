@@ -33,7 +33,7 @@ class Explanation:
     def of(cls, function: str, compilations: Iterable[Compilation]) -> Explanation:
         """Return the explanation of graphs that were compiled and run."""
         made = list(compilations)
-        programs = [program for each in made for program in each.programs.values()]
+        programs = [program for each in made for program in tuple(each.programs.values())]
         return cls(function, len(made), tuple(kernel for program in programs for kernel in _kernels(program)),
                    tuple(left for program in programs for left in program.planned.left),
                    tuple(each.whole for each in made if each.whole))

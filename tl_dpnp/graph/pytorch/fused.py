@@ -15,6 +15,7 @@ from tl_dpnp.target.targets import TARGETS
 if TYPE_CHECKING:
     from tl_dpnp.graph.pytorch.backend import Backend
     from tl_dpnp.graph.pytorch.explanation import Explanation
+    from tl_dpnp.graph.pytorch.overlaps import Sharing
 
 __all__ = ["FusedFunction", "explain", "fuse"]
 
@@ -31,6 +32,7 @@ class FusedFunction:
         functools.update_wrapper(self, function, updated=())
         self.function, self.fullgraph, self.on_break, self.dynamic = function, fullgraph, on_break, dynamic
         self._types: set[type] = set()
+        self._apart: dict[Sharing, Callable[..., Any]] = {}
 
     def __repr__(self) -> str:
         return f"<tl_dpnp.fuse of {self._name}>"
@@ -47,7 +49,10 @@ class FusedFunction:
         given = (*arguments, *keywords.values()) if keywords else arguments
         if not self._types.issuperset(map(type, given)):
             self._check(given)
-        return self._compiled(*arguments, **keywords)
+        compiled = self._compiled
+        if shared := self._sharing(given):
+            compiled = self._compiled_for(shared)
+        return compiled(*arguments, **keywords)
 
     def _check(self, arguments: tuple[Any, ...]) -> None:
         for argument in arguments:
@@ -60,6 +65,19 @@ class FusedFunction:
     @functools.cached_property
     def _compiled(self) -> Callable[..., Any]:
         return self._compiled_with(self._backend())
+
+    @functools.cached_property
+    def _sharing(self) -> Callable[[tuple[Any, ...]], Sharing]:
+        from tl_dpnp.graph.pytorch.overlaps import sharing  # which imports PyTorch
+
+        return sharing
+
+    def _compiled_for(self, shared: Sharing) -> Callable[..., Any]:
+        """Return what is compiled for arguments that share memory in one way."""
+        compiled = self._apart.get(shared)
+        if compiled is None:
+            compiled = self._apart.setdefault(shared, self._compiled_with(self._backend()))
+        return compiled
 
     def _backend(self) -> Backend:
         try:

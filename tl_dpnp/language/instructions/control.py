@@ -23,6 +23,7 @@ from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import I1, INDEX, ScalarType
 
 if TYPE_CHECKING:
+    from tl_dpnp.language.annotations import Shared
     from tl_dpnp.language.elaborate import Elaborator, ParseNode, ParseTree
     from tl_dpnp.language.interpreter.machine import Steps, WorkGroup
 
@@ -60,9 +61,12 @@ class Yield(Operation):
             hint = "write one type for each value: yield %a, %b : f32, i32"
             elaborator.report(message, elaborator.source.span(tree), hint)
             return cls(values=(MISSING,))
-        return cls(values=tuple(
-            elaborator.agreed(value, (elaborator.type(type), type)) for value, type in zip(values, types, strict=True)
-        ))
+
+        def given(place: int, value: ParseNode, node: ParseNode) -> Operand:
+            type, returned = elaborator.type(node), elaborator.returned[place : place + 1]
+            return elaborator.agreed(value, (type, node), shared=None if returned == (type,) else "type")
+
+        return cls(values=tuple(given(place, *pair) for place, pair in enumerate(zip(values, types, strict=True))))
 
     def spell(self, writing: Writing) -> str:
         if writing.newer:
@@ -376,8 +380,10 @@ def _read_loop(elaborator: Elaborator, tree: ParseTree) -> tuple[Value, tuple[Op
         values = all(map(elaborator.names_value, bounds.children))
         type = elaborator.type_of_bounds(*bounds.children) if values else INDEX
     variable = elaborator.variable(name, type, annotation or name)
+    shared: Shared = "bounds" if annotation is None else "type"
     return variable, tuple(
-        elaborator.agreed(bound, (variable.type, annotation or bound)) for bound in bounds.children
+        elaborator.agreed(bound, (variable.type, annotation or bound), shared=shared)
+        for bound in bounds.children
     )
 
 
@@ -405,7 +411,7 @@ def read_ranges(
     def bound(variable: Value, bound: ParseNode, type: ParseNode) -> Operand:
         if bound is None:  # reported above
             return Constant(0, POISON)
-        return elaborator.agreed(bound, (variable.type, type or bound), can_be_written=False)
+        return elaborator.agreed(bound, (variable.type, type or bound))
 
     of_variables = list(zip(variables, indices, strict=True))
     first = tuple(bound(variable, start, type) for variable, (_, start, _, type) in of_variables)
