@@ -97,8 +97,9 @@ def _overlapped_time(product: NestProduct, kernel: TileKernel, m: int, n: int, k
     turned = (of_a * (not lies_along(product.a, product.m.variable, m))
               + of_b * (not lies_along(product.b, product.k.variable, k)))
     apart = rows * columns if m % _LANES else 0
+    finished = 0 if stores_sums(product) else n * rows
     return (AMX.start + rows * columns * depth * len(kernel.products) * numbers.tile + (of_a + of_b) * numbers.row
-            + turned * numbers.turned + apart * numbers.apart)
+            + turned * numbers.turned + apart * numbers.apart + finished * AMX.row)
 
 
 def _vector_time(nest: Nest) -> float:
