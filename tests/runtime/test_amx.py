@@ -251,6 +251,28 @@ def test_f32_by_sums_of_bf16(precision, bound, mode):
     assert precision == "high" or (np.abs(found - wide) / sums).max() > 2.0**-14, "operands are rounded"
 
 
+@MODES
+@pytest.mark.parametrize(("sizes", "shared"), [
+    ((64, 64, 64), False), ((130, 40, 70), False), ((40, 70, 20), False), ((100, 33, 40), True),
+    ((33, 20, 330), False)])
+def test_packing_between_products(sizes, shared, mode):
+    """Images that stay and images that take turns, one tile along k and several, rows in a loop, A of all products."""
+    if not available("f32-high", mode):
+        pytest.skip("not run on tiles: this processor has none, or they may not be used")
+    random = np.random.default_rng(sum(sizes))
+    m, n, k = sizes
+    count = 1 if shared else 3
+    a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((count, k, m), (3, n, k)))
+    text = gemm(m, n, k, ("f32", "f32"))
+    if shared:
+        text = text.replace("[:,:,%g] : memref<f32x100x40x?>", "[:,:,0] : memref<f32x100x40x?>")
+    kernel = compiled(text, mode, schedule={"gemm_0": lambda s: s.tensorize("m", TYPES["f32-high"][0])})
+    found = run(kernel, a, b, np.full((3, n, m), np.nan, "f4"))
+    wide = b.astype(float) @ a.astype(float)
+    sums = np.abs(b).astype(float) @ np.abs(a).astype(float)
+    assert (np.abs(found - wide) / sums).max() < 2.0**-21
+
+
 @needs_tiles
 @pytest.mark.parametrize("k", [7, 32, 100])
 def test_the_emulation_has_the_bits_of_the_processor(k):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tl_dpnp.records import dataclass
 
-__all__ = ["AmxNumbers", "DpasNumbers"]
+__all__ = ["AmxNumbers", "DpasNumbers", "OverlapNumbers"]
 
 #: Blocks of a tile along the lanes and along the repeat count.
 Blocks = tuple[int, int]
@@ -65,13 +65,28 @@ class DpasNumbers:
 
 
 @dataclass(frozen=True)
+class OverlapNumbers:
+    """How long products take whose operands are packed between them, in nanoseconds.
+
+    There is the time for each product of `tile`s, which hides a part of that of each `row` that is packed of all terms,
+    for those that are `turned`, transposed, in addition, and for each tile of C whose columns lie `apart` from the
+    beginnings of cache lines.
+    """
+
+    tile: float
+    row: float
+    turned: float
+    apart: float
+
+
+@dataclass(frozen=True)
 class AmxNumbers:
     """How long products on the tiles of AMX take in nanoseconds, and the same products by vectors.
 
     There is the time to `start` and end, and that for each product of `tile`s, for each `row` of 16 words that is
     packed or, in addition, `changed`: transposed, made of f32, or finished by vectors, and for each cache `line` of C.
     By vectors a line takes `vector_line`, and `multiply_add` is that of one vector, conversion of its operands
-    included, by their type.
+    included, by their type.  `overlap` is for operands that are packed between products.
     """
 
     start: float
@@ -81,6 +96,7 @@ class AmxNumbers:
     line: float
     vector_line: float
     multiply_add: tuple[tuple[str, float], ...]
+    overlap: OverlapNumbers
 
     def vector_time(self, operand: str) -> float:
         """Return the time of a multiply-add of one vector of operands of a type, by its name in the language."""

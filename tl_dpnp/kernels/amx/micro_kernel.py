@@ -21,6 +21,10 @@ class TileKernel:
     engine: ClassVar[str] = "AMX"
     #: Tiles along each mode of C that are computed together, at most.
     together: ClassVar[int] = 2
+    #: Steps of products of a row of tiles that are written one after the other, at most, with what they pack between.
+    most_steps: ClassVar[int] = 30
+    #: Images of B that are packed for all rows of tiles, at most: more leave the nearest cache before they are used.
+    most_kept: ClassVar[int] = 18
     row: AmxRow
     terms: int = 0
 
@@ -52,14 +56,34 @@ class TileKernel:
         a = [(words, heights[i % len(heights)]) for i in range(2)]
         return Palette((*sums, *b, *a))
 
+    def overlaps(self, n: int, k: int) -> bool:
+        """Whether operands are packed between the products before those that take them.
+
+        Those of f32 by several terms are, since that takes as long as the products.
+        """
+        return self.terms > 1 and self._column_steps(n, k) <= self.most_steps
+
+    def keeps_b(self, m: int, n: int, k: int) -> bool:
+        """Whether images of B that are packed between products stay for all rows of tiles."""
+        images = self.cut(n).count * self.depth(k)[0] * self.terms
+        return self.cut(m).count <= self.together or images <= self.most_kept
+
+    def _column_steps(self, n: int, k: int) -> int:
+        return -(-self.cut(n).count // self.together) * self.depth(k)[0]
+
     def images(self, m: int, n: int, k: int, b_along_k: bool, keeps_a: bool) -> tuple[int, int]:
         """Return how many images of tiles of A, and of B, are in memory at a time."""
         terms, (depth, words) = max(1, self.terms), self.depth(k)
-        rows = self.cut(m).count
+        rows, columns = self.cut(m).count, self.cut(n).count
+        if self.overlaps(n, k):
+            # Those of the step that is computed, and those of the next one.
+            of_a = rows * depth if keeps_a else self.together * max(2, depth)
+            of_b = columns * depth if self.keeps_b(m, n, k) else 2 * self.together
+            return of_a * terms, of_b * terms
         of_a = (rows if keeps_a else min(self.together, rows)) * depth * terms
         if b_along_k and not self.terms:
             depth = int(depth * words * self.row.per_word != k)
-        return of_a, self.cut(n).count * depth * terms
+        return of_a, columns * depth * terms
 
     def work_memory(self, m: int, n: int, k: int, b_along_k: bool, keeps_a: bool = False) -> int:
         """Return the bytes of the work-item's own memory that the images of a product take."""
@@ -79,12 +103,12 @@ class TileKernel:
 
     @property
     def products(self) -> tuple[tuple[int, int], ...]:
-        """The terms of A and of B that are multiplied, smaller ones first.
+        """The terms of A and of B that are multiplied, the largest ones last, so that few tiles are loaded.
 
         Those that are smaller than the last bit of f32 are left out.  All are added to one sum: that rounds six times
         for each 32 elements along k, where f32 does 32 times.
         """
-        return {0: ((0, 0),), 1: ((0, 0),), 3: ((2, 0), (1, 1), (0, 2), (0, 1), (1, 0), (0, 0))}[self.terms]
+        return {0: ((0, 0),), 1: ((0, 0),), 3: ((0, 2), (0, 1), (1, 1), (1, 0), (2, 0), (0, 0))}[self.terms]
 
 
 _NAME = re.compile(r"(amx_[a-z]\w+?)(?:_from_f32_by_([13]))?")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from llvmlite import ir
@@ -76,12 +76,12 @@ class Packer:
 
     def pack(
         self, first: Size, count: int, k: Size, words: int, elements: int, store: Callable[[int, int, ir.Value], None]
-    ) -> None:
+    ) -> Iterator[None]:
         """Make an image for each term of an operand: `store` takes the number of a term, that of a row, and the row.
 
         It has `count` places of the mode of C from `first` on, and `words` along k from `k` on, of which `elements`
         exist.  Rows are vectors of 16 words, and are stored as soon as they are there: those of all terms are more than
-        there are registers.
+        there are registers.  Each step of the iterator emits the rows of all terms at one place, or all rows of a term.
         """
         across = self.lies_across_k if self.operand == "A" else not self.lies_along_k
         made = words if across else count
@@ -91,12 +91,14 @@ class Packer:
             for row, terms in enumerate(rows):
                 for term, value in enumerate(terms):
                     store(term, row, value)
+                yield
             return
         empty = [constant(_WORDS, 0)] * (MOST - made)
         for term, image in enumerate(zip(*rows, strict=True)):
             wanted = words if self.operand == "A" else count
             for row, value in enumerate(transpose(self.builder, [*image, *empty])[:wanted]):
                 store(term, row, value)
+            yield
 
     def _across(self, first: Size, count: int, k: Size, word: int, words: int, elements: int) -> list[ir.Value]:
         """Return, for each term, the words at one place along k of neighbours in the mode of C."""
@@ -136,7 +138,8 @@ class Packer:
             low, *high = (self._terms(value) for value in found)
             # LLVM would make one permutation of a shift and an or, which takes longer than both.
             shifted = [target_of(b).kept(b, b.lshr(bits, constant(_WORDS, width))) for bits in low]
-            return [functools.reduce(b.or_, [bits, *(other[term] for other in high)])
+            upper = constant(_WORDS, -1 << width)
+            return [functools.reduce(b.or_, [bits, *(b.and_(other[term], upper) for other in high)])
                     for term, bits in enumerate(shifted)]
         missing = self.kernel.row.per_word - len(found)
         return [self.tiles.interleaved([*found, *[constant(found[0].type, 0)] * missing])]
@@ -149,18 +152,19 @@ class Packer:
         return self._masked(self.builder.bitcast(pointer, vector), count, element.bytes)
 
     def _terms(self, value: ir.Value) -> list[ir.Value]:
-        """Return the bits of the terms of f32, each what the ones before it leave, in the upper halves of words.
+        """Return the bits of the terms of f32, in the upper halves of words; what is in the lower halves is no part.
 
-        The first of three is rounded by adding to the bits, which makes -0 of some NaN; then what is left is NaN.  The
-        second one is cut off, and the last one has no more bits than a bf16.
+        Three are cut off one after the other, each of what the ones before it leave: they have its sign, and the last
+        one has no more bits than a bf16.
         """
         b, upper = self.builder, constant(_WORDS, -1 << 16)
         if self.kernel.terms == 1:
             return [b.shl(b.zext(bf16_from_f32(b, value), _WORDS), constant(_WORDS, 16))]
-        first = b.and_(b.add(b.bitcast(value, _WORDS), constant(_WORDS, 1 << 15)), upper)
-        rest = b.fsub(value, b.bitcast(first, value.type))
-        second = b.and_(b.bitcast(rest, _WORDS), upper)
-        return [first, second, b.and_(b.bitcast(b.fsub(rest, b.bitcast(second, value.type)), _WORDS), upper)]
+        first = b.bitcast(value, _WORDS)
+        rest = b.fsub(value, b.bitcast(b.and_(first, upper), value.type))
+        second = b.bitcast(rest, _WORDS)
+        last = b.fsub(rest, b.bitcast(b.and_(second, upper), value.type))
+        return [first, second, b.bitcast(last, _WORDS)]
 
     def _masked(self, pointer: ir.Value, count: int, alignment: int) -> ir.Value:
         if count == MOST:

@@ -7,7 +7,7 @@ from tl_dpnp.kernels.amx.rows import ROWS
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.matrix_engine import MatrixEngine
 from tl_dpnp.lowering.nest import Nest
-from tl_dpnp.lowering.nest_products import lies_along, refusal, stores_sums, whole_product
+from tl_dpnp.lowering.nest_products import NestProduct, lies_along, refusal, stores_sums, whole_product
 from tl_dpnp.lowering.tactics.rounding import hint, rounding
 from tl_dpnp.lowering.tactics.tactic import EngineTactic, Place
 from tl_dpnp.target.catalog import AMX
@@ -72,6 +72,8 @@ def _time(nest: Nest, kernel: TileKernel) -> float:
     sizes = product.sizes
     assert sizes is not None
     m, n, k = sizes
+    if kernel.overlaps(n, k):
+        return _overlapped_time(product, kernel, m, n, k)
     (depth, words), rows, columns = kernel.depth(k), kernel.cut(m).count, kernel.cut(n).count
     terms, products = max(1, kernel.terms), len(kernel.products)
     # How often each row of an operand is changed, and the rows of the operands.
@@ -85,6 +87,19 @@ def _time(nest: Nest, kernel: TileKernel) -> float:
         changed += n * rows
     return (AMX.start + rows * columns * depth * products * AMX.tile + packed * AMX.row + changed * AMX.changed
             + m * n / _LANES * AMX.line)
+
+
+def _overlapped_time(product: NestProduct, kernel: TileKernel, m: int, n: int, k: int) -> float:
+    """Estimate how long tiles take whose operands are packed between products, in nanoseconds."""
+    numbers, (depth, words), rows, columns = AMX.overlap, kernel.depth(k), kernel.cut(m).count, kernel.cut(n).count
+    often = 1 if kernel.keeps_b(m, n, k) else -(-rows // kernel.together)
+    of_a, of_b = rows * depth * words, n * depth * often
+    turned = (of_a * (not lies_along(product.a, product.m.variable, m))
+              + of_b * (not lies_along(product.b, product.k.variable, k)))
+    apart = rows * columns if m % _LANES else 0
+    finished = 0 if stores_sums(product) else n * rows
+    return (AMX.start + rows * columns * depth * len(kernel.products) * numbers.tile + (of_a + of_b) * numbers.row
+            + turned * numbers.turned + apart * numbers.apart + finished * AMX.row)
 
 
 def _vector_time(nest: Nest) -> float:

@@ -1,0 +1,70 @@
+"""Where the operands of products on tiles are packed: between the products, in memory that nothing reads any more."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from llvmlite import ir
+
+from tl_dpnp.kernels.amx.fetching import Fetching
+from tl_dpnp.kernels.amx.micro_kernel import tile_kernel_named
+from tl_dpnp.kernels.amx.overlapped import Overlapped
+from tl_dpnp.kernels.amx.packing import Packer
+from tl_dpnp.kernels.amx.tiles import HardwareTiles
+from tl_dpnp.kernels.dpas.fragments import Matrix
+from tl_dpnp.kernels.llvm import GLOBAL, I32
+from tl_dpnp.kernels.targets import new_module, target_for
+from tl_dpnp.scalars import F32
+
+KERNEL = tile_kernel_named("amx_f32_bf16_bf16_from_f32_by_3")
+
+
+def emitter_of(m, n, k):
+    floats = ir.FloatType().as_pointer(GLOBAL)
+    type_ = ir.FunctionType(ir.VoidType(), [floats, floats, floats, I32.as_pointer()])
+    function = ir.Function(new_module("test", target_for("opencl")), type_, "f")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    a, b, c, sums = function.args
+    tiles = HardwareTiles(builder)
+    return Overlapped(
+        builder, KERNEL, tiles, Packer(builder, KERNEL, tiles, Matrix(a, F32, (1, m)), "A", m, k),
+        Packer(builder, KERNEL, tiles, Matrix(b, F32, (1, k)), "B", n, k), Matrix(c, F32, (1, m)), sums,
+        lambda *_: None, False, Fetching(builder, None))
+
+
+@pytest.mark.parametrize("sizes", [(64, 64, 64), (48, 48, 40), (20, 80, 100), (130, 64, 64)])
+def test_most_rows_are_packed_between_products(sizes):
+    """All but those of the first step, of each group of rows where these are in a loop."""
+    emitter = emitter_of(*sizes)
+    emitter.emit()
+    order = re.findall(r"tdpbf16ps|fsub", str(emitter.builder.function))
+    first = order.index("tdpbf16ps")
+    assert order[first:].count("fsub") >= 0.6 * order.count("fsub")
+    runs = "".join("p" if name == "tdpbf16ps" else "s" for name in order[first:])
+    assert max(map(len, re.findall("s+", runs))) <= max(4 * 16, first), "rows stand one by one between products"
+
+
+@pytest.mark.parametrize("sizes", [(64, 64, 64), (48, 48, 40), (33, 80, 100), (80, 80, 20), (16, 16, 96)])
+def test_images_are_not_packed_before_the_last_step_that_reads_them(sizes):
+    """Each image that a step takes is that which was packed for its tile, and the present step's stay."""
+    emitter = emitter_of(*sizes)
+    steps = emitter._steps(emitter.group_list(KERNEL.cut(sizes[0])), 0)
+    held = {}
+
+    def images(step):
+        yield from (("A", emitter._place_of_a(step, tile, 0), tile.number, step.k) for tile in step.rows)
+        yield from (("B", emitter._place_of_b(step, tile, 0), tile.number, step.k) for tile in step.columns)
+
+    def pack(step):
+        for operand, place, *what in images(step):
+            if step.packs_a if operand == "A" else step.packs_b:
+                held[operand, place] = what
+
+    pack(steps[0])
+    for step, following in zip(steps, [*steps[1:], None], strict=True):
+        if following is not None:
+            pack(following)  # while this step's are read
+        for operand, place, *what in images(step):
+            assert held[operand, place] == what
+            assert place < emitter.counts[operand == "B"]

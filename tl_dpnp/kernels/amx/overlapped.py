@@ -1,0 +1,141 @@
+"""Products on tiles whose operands are packed between the products that come before.
+
+To make three bf16 of each f32, and tiles of these, takes a core as long as to multiply them, by other units: both are
+done at a time, where the instructions of one stand between those of the other.  So what the next step takes, a tile
+along k of those tiles of C that are computed together, is packed during a step.  Its images take the place of those
+that were multiplied before, in the nearest cache: images are larger than what they are made of, and stores wait for
+lines that are not there.
+
+Nothing is fetched of A and B that a core's caches hold: vectors load them long before they are needed, and fetching
+would take the ways to memory from these loads and from stores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain, islice
+from typing import NamedTuple
+
+from tl_dpnp.kernels.amx.emitter import MOST_WRITTEN, ROW, Emitter, Tile
+from tl_dpnp.kernels.amx.packing import plus, times
+from tl_dpnp.kernels.amx.rows import MOST, WORD
+from tl_dpnp.kernels.dpas.fragments import Size
+from tl_dpnp.target.core import CACHE_LINE
+
+__all__ = ["Overlapped"]
+
+
+class _Step(NamedTuple):
+    """A tile along k, of tiles of C; `turn` is the place of its images where those of several are kept.
+
+    It is the first one that takes `packs_a`, tiles of A, and `packs_b`.
+    """
+
+    rows: list[Tile]
+    columns: list[Tile]
+    k: int
+    row_turn: int
+    turn: int
+    packs_a: bool
+    packs_b: bool
+
+
+class Overlapped(Emitter):
+    """See the module."""
+
+    def emit(self) -> None:
+        cut = self.kernel.cut(self.a.size)
+        self.fetching = replace(self.fetching, have_room=False)
+        if self.keeps_a:
+            self.pack_new_a()
+        rows = self.group_list(cut)
+        if len(rows) <= MOST_WRITTEN + 1:
+            self._run(rows, 0)
+        else:
+            self.groups(cut, lambda tiles, number: self._run([tiles], number))
+
+    @property
+    def _keeps_b(self) -> bool:
+        return self.kernel.keeps_b(self.a.size, self.b.size, self.a.k)
+
+    def _steps(self, rows: Sequence[list[Tile]], first: Size) -> list[_Step]:
+        """Return the steps of groups of rows, of which the first one has this number."""
+        is_first = isinstance(first, int) and first == 0
+        columns = self.group_list(self.kernel.cut(self.b.size))
+        places = [(number, group, column, k) for number, group in enumerate(rows) for column in range(len(columns))
+                  for k in range(self.depth)]
+        return [_Step(group, columns[column], k, number % 2, turn % 2, column == 0 and not self.keeps_a,
+                      not self._keeps_b or (is_first and number == 0))
+                for turn, (number, group, column, k) in enumerate(places)]
+
+    def _run(self, rows: Sequence[list[Tile]], first: Size) -> None:
+        """Emit the products of groups of rows."""
+        steps = self._steps(rows, first)
+        before = times(self.builder, first, len(steps))
+        count = len(steps) // len(rows) * self.group_counts[0]
+        for _ in self._packing(steps[0]):
+            pass
+        for number, (step, following) in enumerate(zip(steps, [*steps[1:], None], strict=True)):
+            if step.k == 0:
+                self._fetch_result(step, len(steps) == 1)
+                self.clear(step.rows, step.columns)
+            self.fetching.share(plus(self.builder, before, number), count)
+            self._multiply(step, following)
+            if step.k == self.depth - 1:
+                self.store_all(step.rows, step.columns)
+
+    def _fetch_result(self, step: _Step, is_alone: bool) -> None:
+        """Fetch what tiles of sums are stored to where columns begin within lines: each takes two of them then.
+
+        So it is where a step is all: no other one packs while lines are waited for.
+        """
+        result = self.fetching.result
+        stride = None if result is None else result.strides[1]
+        if is_alone or not isinstance(stride, int) or stride * WORD % CACHE_LINE:
+            self.fetch_block(step.rows, step.columns)
+
+    def _multiply(self, step: _Step, following: _Step | None) -> None:
+        """Emit the products of a step, and between them what packs the operands of the following one."""
+        products = len(self.kernel.products) * len(step.rows) * len(step.columns)
+        packing = iter(()) if following is None else self._packing(following)
+        rows = 0 if following is None else self._rows_to_pack(following)
+        multiplied = packed = 0
+
+        def after() -> None:
+            nonlocal multiplied, packed
+            multiplied += 1
+            for _ in islice(packing, max(0, math.ceil(rows * multiplied / products) - packed)):
+                packed += 1
+
+        self.products(step.rows, step.columns,
+                      lambda i, term: (self.at(self.images_of_a, self._place_of_a(step, i, term)), ROW),
+                      lambda j, term: (self.at(self.images_of_b, self._place_of_b(step, j, term)), ROW), after)
+        for _ in packing:
+            pass
+
+    def _packing(self, step: _Step) -> Iterator[None]:
+        """Return what packs the operands of a step that no earlier one had, some rows at each step of the iterator."""
+        of_a = (self.pack(self.a, tile, step.k, self.images_of_a, partial(self._place_of_a, step, tile))
+                for tile in (step.rows if step.packs_a else ()))
+        of_b = (self.pack(self.b, tile, step.k, self.images_of_b, partial(self._place_of_b, step, tile))
+                for tile in (step.columns if step.packs_b else ()))
+        return chain.from_iterable(chain(of_a, of_b))
+
+    def _rows_to_pack(self, step: _Step) -> int:
+        return MOST * (len(step.rows) * step.packs_a + len(step.columns) * step.packs_b)
+
+    def _place_of_a(self, step: _Step, tile: Tile, term: int) -> Size:
+        """Return the number of an image of A: of those rows, or where they are but one step, of these and the next."""
+        if self.keeps_a:
+            return self.place_of_a(step.k, tile, term)
+        turn = step.k if self.depth > 1 else step.row_turn
+        return (turn * self.kernel.together + tile.kind) * self.terms + term
+
+    def _place_of_b(self, step: _Step, tile: Tile, term: int) -> Size:
+        """Return the number of an image of B: of all of them, or of this step and the next."""
+        if self._keeps_b:
+            return self.place_of_b(tile.number, step.k, term)
+        return (step.turn * self.kernel.together + tile.kind) * self.terms + term
