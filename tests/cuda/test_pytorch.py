@@ -465,6 +465,16 @@ def test_tensors_may_share_memory_in_some_calls_and_not_in_others(fuse, places):
         assert torch.equal(mine, its), (first, second)
 
 
+def test_ways_to_share_memory_are_kept_up_to_a_number(fuse, monkeypatch):
+    monkeypatch.setattr("tl_dpnp.graph.pytorch.fused.WAYS", 2)
+    fused = fuse(update)
+    for start in (1, 2, 3, 1, 4):
+        mine, its = (torch.arange(64.0, device=DEVICE) for _ in range(2))
+        assert torch.equal(fused(mine[:20], mine[start : start + 20]), update(its[:20], its[start : start + 20]))
+        assert torch.equal(mine, its)
+        assert len(fused._apart) <= 2
+
+
 def test_tensors_in_lists_may_share_memory(fuse):
     def of_lists(several, named):
         return update(*several) + named["x"].sum()

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["FusedFunction", "explain", "fuse"]
 
+#: Ways in which arguments share memory that a function is kept compiled for, at most: the first ones go.
+WAYS = 64
+
 _BREAKS = ("quiet", "warn", "error")
 
 
@@ -76,6 +79,8 @@ class FusedFunction:
         """Return what is compiled for arguments that share memory in one way."""
         compiled = self._apart.get(shared)
         if compiled is None:
+            while len(self._apart) >= WAYS:  # views that move on from call to call share memory in ever new ways
+                self._apart.pop(next(iter(self._apart)), None)
             compiled = self._apart.setdefault(shared, self._compiled_with(self._backend()))
         return compiled
 
