@@ -73,6 +73,16 @@ def test_sizes_transposes_factors_and_strides(types, mode):
 
 
 @MODES
+@pytest.mark.parametrize("types", ["bf16-bf16", "i8-i8", "u8-i8"])
+def test_words_that_the_sum_does_not_fill(types, mode):
+    """LLVM is not to join the bytes that are there and zeros, to vectors longer than SPIR-V has."""
+    if not available(types, mode):
+        pytest.skip(f"not run on tiles: this processor has none for {types}, or may not use them")
+    group = [Product(54, 65, k, transposes, (1, 1)) for k in (1, 2, 3) for transposes in ("nn", "tt")]
+    assert check(types, group, mode, 1) == []
+
+
+@MODES
 @pytest.mark.parametrize(("types", "sizes"), [(("bf16", "f32"), (49, 35, 70)), (("i8", "i32"), (40, 33, 130))])
 def test_batches_and_groups(types, sizes, mode):
     """Many work-groups, by a batch and by a group with arrays in any order."""

@@ -220,7 +220,7 @@ ENGINE = [
     # A and B, transposes, lanes, (m, n, k), and how operands are loaded
     ("i4", "u4", "tn", 16, (40, 20, 288), "loads of blocks"),
     ("u2", "i4", "tn", 16, (36, 9, 512), "loads of blocks"),
-    ("i8", "i2", "nn", 16, (64, 20, 112), "way of local memory"),
+    ("i8", "i2", "nn", 16, (64, 20, 112), "loads of blocks of A, and by way of local memory, packed there, of B"),
     ("i4", "u8", "nn", 8, (16, 12, 104), "way of local memory"),
     ("i8", "i2", "nn", 16, (40, 20, 44), "single elements"),
     ("i2", "u8", "nt", 8, (20, 9, 35), "single elements"),

@@ -19,6 +19,7 @@ from llvmlite import ir
 from tl_dpnp.kernels.amx.rows import MOST, WORD, AmxRow, Palette
 from tl_dpnp.kernels.llvm import I8, I32, I64, PRIVATE, builtin, constant, counted_loop, index, private_array, shuffle
 from tl_dpnp.kernels.narrow_floats import f32_from_bf16
+from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import U32
 
@@ -98,9 +99,14 @@ class HardwareTiles:
         count, bits = len(pieces), 8 * WORD // len(pieces)
         places = [sum((part * MOST + lane) << part * bits for part in range(count)) for lane in range(MOST)]
         order = ir.Constant(_WORDS, [ir.Constant(I32, word) for word in places])
-        words = self.builder.bitcast(joined(self.builder, pieces), _WORDS)
+        words = joined(self.builder, [self._words(piece, len(pieces)) for piece in pieces])
         type_ = ir.FunctionType(_WORDS, [_WORDS, _WORDS])
         return self.builder.asm(type_, f"vperm{'w' if bits == 16 else 'b'} $1, $2, $0", "=v,v,v", [words, order], False)
+
+    def _words(self, piece: ir.Value, count: int) -> ir.Value:
+        """Return one of so many pieces as words; LLVM would join bytes, to vectors that are too long for SPIR-V."""
+        words = self.builder.bitcast(piece, ir.VectorType(I32, MOST // count))
+        return words if isinstance(piece, ir.Constant) else target_of(self.builder).kept(self.builder, words)
 
     def multiply_add(self, row: AmxRow, total: int, b: int, a: int) -> None:
         _assembly(self.builder, f"{row.instruction} %tmm{a}, %tmm{b}, %tmm{total}")
