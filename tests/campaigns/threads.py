@@ -198,11 +198,15 @@ class _World:
 
     def __init__(self, seed: int) -> None:
         import dpctl
+        import dpctl.tensor
 
         import tl_dpnp
         from tl_dpnp.graph import recent
         from tl_dpnp.runtime.sycl import helpers, host_calls
 
+        # The first use of dpctl's array functions (0.17) makes what they share: a thread that waits for another one to
+        # have made it holds Python's lock, which that one needs, so that two first uses at once never end.
+        dpctl.tensor.zeros(1)[...] = 1
         helpers.start(os.cpu_count() or 1)  # what is made once takes 19 MiB
         # Calls leave OpenCL early, or after as many as for users.
         host_calls.CALLS_BEFORE = recent.CALLS_BEFORE = random.Random(seed).choice((1, 2, 24))
@@ -231,6 +235,7 @@ class _Worker(threading.Thread):
     def __init__(self, world: _World, seed: int, end: float) -> None:
         super().__init__(daemon=True)
         import dpctl
+        import dpctl.tensor
 
         self.world, self.rng, self.end = world, random.Random(seed), end
         device = dpctl.select_default_device()
