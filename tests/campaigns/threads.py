@@ -235,7 +235,6 @@ class _Worker(threading.Thread):
     def __init__(self, world: _World, seed: int, end: float) -> None:
         super().__init__(daemon=True)
         import dpctl
-        import dpctl.tensor
 
         self.world, self.rng, self.end = world, random.Random(seed), end
         device = dpctl.select_default_device()
