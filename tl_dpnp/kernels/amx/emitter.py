@@ -17,7 +17,7 @@ from tl_dpnp.kernels.llvm import I64, counted_loop, if_then, index, private_arra
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import INDEX, U32
 
-__all__ = ["MOST_WRITTEN", "ROW", "Emitter", "Finish", "Tile"]
+__all__ = ["MOST_WRITTEN", "ROW", "Emitter", "Finish", "Tile", "emit_all"]
 
 #: Called with the first row and column of a tile of sums in C and the numbers of its rows and columns; those in front
 #: of a range were finished before.  The sums lie in memory of the work-item, 16 rows to a column.
@@ -274,7 +274,7 @@ class Emitter:
         """
         def pack(k: Size) -> None:
             for tile in rows:
-                _run(self.pack(self.a, tile, k, self.images_of_a, partial(self.place_of_a, k, tile)))
+                emit_all(self.pack(self.a, tile, k, self.images_of_a, partial(self.place_of_a, k, tile)))
 
         self.along_k(pack)
 
@@ -288,7 +288,7 @@ class Emitter:
         def pack(group: list[Tile], _: Size) -> None:
             for tile in group:
                 for k in range(first, self.depth):
-                    _run(self.pack(self.b, tile, k, self.images_of_b, partial(self.place_of_b, tile.number, k)))
+                    emit_all(self.pack(self.b, tile, k, self.images_of_b, partial(self.place_of_b, tile.number, k)))
 
         self.groups(cut, pack)
 
@@ -306,7 +306,8 @@ class Emitter:
         return packer.pack(tile.first, tile.size, times(b, k, self.elements), self.words, elements, store)
 
 
-def _run(steps: Iterator[None]) -> None:
+def emit_all(steps: Iterator[None]) -> None:
+    """Emit what is left of code that comes in steps."""
     for _ in steps:
         pass
 

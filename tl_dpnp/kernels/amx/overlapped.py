@@ -19,7 +19,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import NamedTuple
 
-from tl_dpnp.kernels.amx.emitter import MOST_WRITTEN, ROW, Emitter, Tile
+from tl_dpnp.kernels.amx.emitter import MOST_WRITTEN, ROW, Emitter, Tile, emit_all
 from tl_dpnp.kernels.amx.packing import plus, times
 from tl_dpnp.kernels.amx.rows import MOST, WORD
 from tl_dpnp.kernels.dpas.fragments import Size
@@ -76,8 +76,7 @@ class Overlapped(Emitter):
         steps = self._steps(rows, first)
         before = times(self.builder, first, len(steps))
         count = len(steps) // len(rows) * self.group_counts[0]
-        for _ in self._packing(steps[0]):
-            pass
+        emit_all(self._packing(steps[0]))
         for number, (step, following) in enumerate(zip(steps, [*steps[1:], None], strict=True)):
             if step.k == 0:
                 self._fetch_result(step, len(steps) == 1)
@@ -113,8 +112,7 @@ class Overlapped(Emitter):
         self.products(step.rows, step.columns,
                       lambda i, term: (self.at(self.images_of_a, self._place_of_a(step, i, term)), ROW),
                       lambda j, term: (self.at(self.images_of_b, self._place_of_b(step, j, term)), ROW), after)
-        for _ in packing:
-            pass
+        emit_all(packing)
 
     def _packing(self, step: _Step) -> Iterator[None]:
         """Return what packs the operands of a step that no earlier one had, some rows at each step of the iterator."""
