@@ -488,6 +488,30 @@ def test_tensors_in_lists_may_share_memory(fuse):
         assert torch.equal(mine, its), start
 
 
+@pytest.mark.parametrize("places", [[(None, None), (1, 0)], [(1, 0), (None, None)], [(4, 0), (8, 0)]])
+def test_torch_compile_takes_no_code_for_tensors_that_share_memory_in_another_way(places):
+    compiled = torch.compile(update, backend=Backend(TARGET))
+    for number, place in enumerate([places[0], places[0], places[1]]):
+        mine, its = (torch.arange(64.0, device=DEVICE) for _ in range(2))
+        first, second = ([memory[:20].clone() if start is None else memory[start : start + 20] for start in place]
+                         for memory in (mine, its))
+        if number == 2:
+            with pytest.raises(UnsupportedError, match=r"share memory in another way.*tl_dpnp\.fuse"):
+                compiled(*first)
+        else:
+            assert torch.equal(compiled(*first), update(*second))
+            assert torch.equal(mine, its)
+            continue
+        assert torch.equal(mine, torch.arange(64.0, device=DEVICE))
+
+
+def test_torch_compile_takes_any_tensors_that_nobody_writes_to():
+    compiled = torch.compile(lambda x, y: x * 2 + y, backend=Backend(TARGET))
+    memory = torch.arange(64.0, device=DEVICE)
+    for first, second in ((memory[:20].clone(), memory[30:50].clone()), (memory[:20], memory[4:24])):
+        assert torch.equal(compiled(first, second), first * 2 + second)
+
+
 def test_what_a_tensor_is_written_with_is_read_before(fuse):
     """PyTorch itself refuses the first two, and NumPy does so."""
     def shifted(x):

@@ -19,9 +19,10 @@ import torch
 from torch import fx
 
 from tl_dpnp.errors import FusionWarning, TLTypeError, UnsupportedError
+from tl_dpnp.graph.pytorch.overlaps import Sharing, sharing
 from tl_dpnp.graph.pytorch.planning import Left, plan
 from tl_dpnp.graph.pytorch.program import CudaKernels, Kernels, Program, ReferenceKernels
-from tl_dpnp.graph.pytorch.torch_adapter import backend_of, changes_arguments, symbols_of
+from tl_dpnp.graph.pytorch.torch_adapter import backend_of, changes_arguments, symbols_of, writes_arguments
 from tl_dpnp.graph.pytorch.whole_products import keep_products
 from tl_dpnp.records import dataclass
 
@@ -118,7 +119,8 @@ class Backend:
     compilations: weakref.WeakSet[Compilation] = field(default_factory=weakref.WeakSet)
 
     def __call__(self, module: fx.GraphModule, examples: Sequence[Any], **_options: Any) -> Any:
-        return self._backend(keep_products(module, examples), examples)
+        compiled = self._backend(keep_products(module, examples), examples)
+        return _Guarded(compiled) if writes_arguments() else compiled
 
     @functools.cached_property
     def _backend(self) -> Callable[..., Any]:
@@ -133,6 +135,28 @@ class Backend:
 
         run._boxed_call = True  # type: ignore[attr-defined]  # the protocol of AOTAutograd
         return run
+
+
+class _Guarded:
+    """A compiled graph that writes to arguments, which runs only where they share memory as in its first call.
+
+    PyTorch's tracing takes it for arguments that share memory in other ways, too, for which it would be wrong.
+    """
+
+    def __init__(self, compiled: Callable[..., Any]) -> None:
+        self._compiled = compiled
+        self._shared: Sharing | None = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        shared = sharing(arguments)
+        if self._shared is None:
+            self._shared = shared
+        elif shared != self._shared:
+            raise UnsupportedError(
+                "torch.compile was called before with tensors that share memory in another way, or not at all, and "
+                "takes the code of that call, which writes to one of them: use tl_dpnp.fuse, which compiles each way "
+                "to share memory on its own, or clone() the tensors")
+        return self._compiled(*arguments)
 
 
 @functools.cache

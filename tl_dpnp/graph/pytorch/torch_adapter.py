@@ -2,7 +2,8 @@
 
 Tested with PyTorch 2.11 and 2.13.  Documented is `torch._dynamo.backends.common.aot_autograd`, for writers of backends
 ("Custom Backends" in the manual), and private are the tables of decompositions, which Inductor takes from the same
-place, and the allocation that its code calls, in a quarter of the time of `torch.empty_strided`.
+place, the allocation that its code calls, in a quarter of the time of `torch.empty_strided`, and what AOTAutograd has
+found of a graph.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from torch._decomp import core_aten_decompositions, get_decompositions
 from torch._dynamo.backends.common import aot_autograd
 
 __all__ = ["allocator", "backend_of", "changes_arguments", "current_sizes", "is_random", "sets_recording", "symbols_of",
-           "transforms"]
+           "transforms", "writes_arguments"]
 
 _aten = torch.ops.aten
 
@@ -97,3 +98,9 @@ def symbols_of(fakes: Sequence[Any], arguments: Sequence[Any]) -> dict[Any, int]
             if isinstance(symbolic, torch.SymInt) and symbolic.node.expr.is_Symbol:
                 found[symbolic.node.expr] = int(value)
     return found
+
+
+def writes_arguments() -> bool:
+    """Return whether the graph that AOTAutograd has just compiled writes to an argument; true where it does not say."""
+    metadata = getattr(torch._guards.TracingContext.try_get(), "fw_metadata", None)
+    return bool(getattr(metadata, "mutated_inp_runtime_indices", True))
