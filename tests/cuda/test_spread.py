@@ -59,12 +59,12 @@ def test_blocks_have_no_more_parts_than_room(sizes):
 def test_variants_for_few_products_survive_json():
     few, many = find_variants(parse(source("f32", "f32", sizes=(64,) * 3, batched="ABC")).functions[0], H200,
                               LoweringOptions())
-    assert (few, many) == (Variant("spread", FewBlocks(8, 4)), Variant(None))
+    assert (few, many) == (Variant("spread", FewBlocks(8, 8)), Variant(None))
     assert variants_from_json(json.loads(json.dumps(variants_to_json((few, many))))) == (few, many)
 
 
 @pytest.mark.parametrize(("types", "size", "groups", "form"), [
-    (("f32", "f32"), 64, 66, "spread"), (("f32", "f32"), 64, 67, "staged"), (("f32", "f32"), 8, 132, "spread"),
+    (("f32", "f32"), 64, 132, "spread"), (("f32", "f32"), 64, 133, "staged"), (("f32", "f32"), 8, 132, "spread"),
     (("f32", "f32"), 8, 133, "staged"), (("bf16", "f32"), 64, 264, "spread"), (("bf16", "f32"), 64, 265, "staged"),
 ])
 def test_few_products_are_shared_out(compilations, types, size, groups, form):  # noqa: F811

@@ -119,16 +119,18 @@ class RegisterPlan:
 
 def best_plan(
     problem: Problem, unit: Multiprocessor, memory: Callable[[int], int], most_memory: int, waits: bool,
-    places: int, most_teams: int = _TEAMS,
+    places: int, most_teams: int = _TEAMS, most_threads: int | None = None,
 ) -> RegisterPlan | None:
     """Return the tiles and teams with the fewest cycles; None where none has room.
 
     `memory` gives the local memory of a block with so many teams.  In a ring that `waits` copies and products of a
-    block take turns; results have so many `places`, and a block `most_teams`.
+    block take turns; results have so many `places`, a block `most_teams`, and a team `most_threads`.
     """
     best = None
     memory = functools.cache(memory)
     for product in problem.products():
+        if most_threads is not None and product.threads > most_threads:
+            continue
         most = max(1, min(_THREADS // product.threads, most_teams))
         for teams in _counts(most, product.threads):
             if memory(teams) > most_memory:

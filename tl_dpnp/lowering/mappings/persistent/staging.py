@@ -325,10 +325,14 @@ def _fastest_in_registers(work: Work) -> tuple[float, Persistent] | None:
         problem = _problem(gemm, staging(1))
         if problem is None:
             return None
-        # Where there are few work-groups, a multiprocessor has one of them, or parts of it, and nothing else to do.
-        plan = best_plan(problem, replace(unit, blocks=1) if work.few else unit,
-                         lambda teams, of=staging: of(teams).local_memory,  # type: ignore[misc]
-                         device.local_memory, staging(1).ring.waits, places, *((1,) if work.few else ()))
+        # Where there are few work-groups, a multiprocessor has one of them, or parts of it, and nothing else to do; its
+        # block has all parts if each has few threads.
+        limits = (work.threads_of_few, None) if work.few else (None,)
+        plans = (best_plan(problem, replace(unit, blocks=1) if work.few else unit,
+                           lambda teams, of=staging: of(teams).local_memory,  # type: ignore[misc]
+                           device.local_memory, staging(1).ring.waits, places, *((1, limit) if work.few else ()))
+                 for limit in limits)
+        plan = next(filter(None, plans), None)
         if plan is not None:
             counts = work.teams_of_few(plan.product.threads) if work.few else [plan.teams]
             blocks = (staging(teams, plan.product) for teams in counts)

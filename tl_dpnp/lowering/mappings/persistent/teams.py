@@ -49,6 +49,11 @@ class Work:
                 if self.few % teams == 0 and (teams == 1 or teams * threads <= most)]
 
     @property
+    def threads_of_few(self) -> int:
+        """Threads that a team has at most so that a block has room for those of all parts of one work-group."""
+        return self.device.persistent.threads_of_products // self.few
+
+    @property
     def outputs(self) -> list[MemrefType]:
         """The types of the results of the instructions."""
         return [ops.memref_type(operation.output) for operation in self.function.body.walk()
