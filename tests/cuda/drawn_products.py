@@ -1,4 +1,4 @@
-"""Products whose sizes, types, transposes and places are drawn by a seed, for the staged form."""
+"""Products and chains whose sizes, types, transposes and places are drawn by a seed, for the staged form."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 
 from tests.cuda.staged_programs import Case
 
-__all__ = ["MOST", "drawn_chain", "drawn_product"]
+__all__ = ["MOST", "drawn_axes", "drawn_chain", "drawn_product", "drawn_sandwich"]
 
 #: The largest size that is drawn.
 MOST = 64
@@ -67,3 +67,60 @@ def drawn_chain(seed: int) -> Case:
     }}"""
     return Case(f"chain{seed}_{m}x{n}x{k}x{j}_{element}", source, ((m, k, None), (k, j, None), last, (m, n, None)),
                 (_DTYPES[element],) * 4)
+
+
+def drawn_sandwich(seed: int) -> Case:
+    """Return D[g] := beta D[g] + op(X) A[g] X for a batch A and a matrix X that all work-groups read."""
+    draw = random.Random(f"sandwich {seed}")
+    n, m = (draw.randint(1, 32) for _ in range(2))
+    element, beta = draw.choice(("f32", "f64")), draw.choice((0.0, 1.0))
+    transpose = draw.choice("nt")
+    a, t, d = (f"memref<{element}x{rows}x{columns}>" for rows, columns in ((n, n), (n, m), (m, m)))
+    given = (n, m) if transpose == "n" else (m, n)
+    x = f"memref<{element}x{given[0]}x{given[1]}>"
+    other = "t" if transpose == "n" else "n"
+    source = f"""func @sandwich(%A: {a[:-1]}x?>, %X: {x}, %D: {d[:-1]}x?>) {{
+      %g = group_id
+      %a = subview %A[:,:,%g] : {a[:-1]}x?>
+      %d = subview %D[:,:,%g] : {d[:-1]}x?>
+      %t = alloca -> {t}
+      gemm.n.{transpose} 1.0, %a, %X, 0.0, %t : {element}, {a}, {x}, {element}, {t}
+      gemm.{other}.n 1.0, %X, %t, {beta}, %d : {element}, {x}, {t}, {element}, {d}
+    }}"""
+    return Case(f"sandwich{seed}_{n}x{m}_{element}_{transpose}_beta{beta:g}", source,
+                ((n, n, None), given, (m, m, None)), (_DTYPES[element],) * 3)
+
+
+def drawn_axes(seed: int) -> Case:
+    """Return matrices along each of the three axes of a batch of tensors, the middle one by a loop over slices."""
+    draw = random.Random(f"axes {seed}")
+    (a, b, c), (p, q, r) = ([draw.randint(1, 9) for _ in "abc"] for _ in range(2))
+    element, beta = draw.choice(("f32", "f64")), draw.choice((0.0, 2.0))
+
+    def memref(*sizes: int) -> str:
+        return f"memref<{element}x{'x'.join(map(str, sizes))}>"
+
+    u, s, t, v = memref(a, b, c), memref(p, b, c), memref(p, q, c), memref(p, q, r)
+    flat, after, before, long = memref(a, b * c), memref(p, b * c), memref(p * q, c), memref(p * q, r)
+    source = f"""func @axes(
+      %U: {u[:-1]}x?>, %P: {memref(p, a)}, %Q: {memref(q, b)}, %R: {memref(r, c)}, %V: {v[:-1]}x?>
+    ) {{
+      %g = group_id
+      %u = subview %U[:,:,:,%g] : {u[:-1]}x?>
+      %v = subview %V[:,:,:,%g] : {v[:-1]}x?>
+      %s = alloca -> {s}
+      %t = alloca -> {t}
+      %u0 = fuse %u[1,2] : {u}
+      %s0 = fuse %s[1,2] : {s}
+      %t2 = fuse %t[0,1] : {t}
+      %v2 = fuse %v[0,1] : {v}
+      gemm.n.n 1.0, %P, %u0, 0.0, %s0 : {element}, {memref(p, a)}, {flat}, {element}, {after}
+      for %k = 0, {c} {{
+        %x = subview %s[:,:,%k] : {s}
+        %y = subview %t[:,:,%k] : {t}
+        gemm.n.t 1.0, %x, %Q, 0.0, %y : {element}, {memref(p, b)}, {memref(q, b)}, {element}, {memref(p, q)}
+      }}
+      gemm.n.t 1.0, %t2, %R, {beta}, %v2 : {element}, {before}, {memref(r, c)}, {element}, {long}
+    }}"""
+    shapes = ((a, b, c, None), (p, a), (q, b), (r, c), (p, q, r, None))
+    return Case(f"axes{seed}_{a}x{b}x{c}_{p}x{q}x{r}_{element}_beta{beta:g}", source, shapes, (_DTYPES[element],) * 5)

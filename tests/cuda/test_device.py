@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tl_dpnp
-from tests.cuda.drawn_products import drawn_chain, drawn_product
+from tests.cuda.drawn_products import drawn_axes, drawn_chain, drawn_product, drawn_sandwich
 from tests.cuda.programs import AXPY, LAYOUTS, disagreements
 from tests.cuda.staged_programs import CASES
 from tests.cuda.tensorized import TENSORIZED, scheduled, shapes, source, types
@@ -24,7 +24,7 @@ cupy = pytest.importorskip("cupy", exc_type=ImportError)
 torch = pytest.importorskip("torch", exc_type=ImportError)
 
 PROGRAMS = int(os.environ.get("TL_DPNP_TEST_CUDA_PROGRAMS", "100"))
-#: Times eight products, and one chain.
+#: Times eight products, and three chains.
 DRAWN = int(os.environ.get("TL_DPNP_TEST_CUDA_PRODUCTS", "12"))
 
 
@@ -234,7 +234,8 @@ def test_drawn_products_agree_with_the_interpreter(seed):
         case = drawn_product(number)
         batches = (draw.randint(1, 9), 133 if case.groups else draw.choice((700, 2111)))
         agrees_with_the_interpreter(case, draw.randint(0, 4), batches)
-    agrees_with_the_interpreter(drawn_chain(seed), draw.randint(0, 4), (draw.randint(1, 9), 1500))
+    for chain in (drawn_chain(seed), drawn_sandwich(seed), drawn_axes(seed)):
+        agrees_with_the_interpreter(chain, draw.randint(0, 4), (draw.randint(1, 9), 1500))
 
 
 def agrees_with_the_interpreter(case, displaced, batches):

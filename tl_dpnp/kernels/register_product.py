@@ -36,7 +36,7 @@ from tl_dpnp.kernels.targets.nvvm import asm, special_register
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, ScalarType
 
-__all__ = ["RegisterProduct"]
+__all__ = ["RegisterProduct", "place_of_thread"]
 
 #: Sums up to this length are unrolled whole; of longer ones, so many multiply-adds at most and terms of one iteration.
 _WHOLE, _ITERATION, _TERMS = 16, 192, 8
@@ -55,7 +55,8 @@ class RegisterProduct:
     number of columns: a thread begins its sum with the first or the second term, such that its pairs of B are aligned,
     and adds the term that is left at the end.
     A product that `waits` stores when what the block copied back before has left shared memory; in one that
-    `is_partial`, the team has threads beyond those, which do nothing.
+    `is_partial`, the team has threads beyond those, which do nothing.  Products of a team that has several are
+    `in_line`: its threads follow one another, whatever rows and columns they have.
     """
 
     elements: tuple[ScalarType, ScalarType, ScalarType]
@@ -71,6 +72,7 @@ class RegisterProduct:
     waits: bool = False
     is_partial: bool = False
     staggered: bool = False
+    in_line: bool = False
 
     def __str__(self) -> str:
         height, width = self.tile
@@ -99,10 +101,7 @@ class RegisterProduct:
 
     def place(self, thread: int) -> tuple[int, int]:
         """Return the place of a thread of the team: along the rows, and along the columns."""
-        if not self.in_quads:
-            return thread % self.down, thread // self.down
-        quad = thread // 4
-        return 2 * (quad % (self.down // 2)) + thread % 2, 2 * (quad // (self.down // 2)) + thread // 2 % 2
+        return place_of_thread(thread, self.down, self.in_quads)
 
     @property
     def length(self) -> int:
@@ -201,9 +200,9 @@ class RegisterProduct:
     def _own_place(self, b: ir.IRBuilder) -> tuple[ir.Value, ir.Value]:
         """Return what `place` gives for this thread, in 32 bits, which take half the instructions of 64."""
         row, column = (b.trunc(special_register(b, name), I32) for name in ("tid.x", "tid.y"))
+        thread = row if self.in_line else b.add(row, b.mul(column, int32(self.down)))
         if not self.in_quads:
-            return row, column
-        thread = b.add(row, b.mul(column, int32(self.down)))
+            return (b.urem(row, int32(self.down)), b.udiv(row, int32(self.down))) if self.in_line else (row, column)
         quad, half, one = b.lshr(thread, int32(2)), int32(self.down // 2), int32(1)
         beside = b.and_(b.lshr(thread, one), one)
         return (b.add(b.shl(b.urem(quad, half), one), b.and_(thread, one)),
@@ -286,6 +285,14 @@ class RegisterProduct:
                     guarded(down, number * self.down + self.down - 1, self.m // self.rows, rows)
 
             guarded(across, chunk * self.across + self.across - 1, self.n // self.columns, columns)
+
+
+def place_of_thread(thread: int, down: int, in_quads: bool) -> tuple[int, int]:
+    """Return the place of a thread along the rows, of which there are `down`, and along the columns."""
+    if not in_quads:
+        return thread % down, thread // down
+    quad = thread // 4
+    return 2 * (quad % (down // 2)) + thread % 2, 2 * (quad // (down // 2)) + thread // 2 % 2
 
 
 def _is_aligned(matrix: Matrix, element: ScalarType, count: int, distance: int) -> bool:

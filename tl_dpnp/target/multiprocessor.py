@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tl_dpnp.records import dataclass
 
 __all__ = [
-    "LANES", "BlockedNumbers", "Multiprocessor", "PaddedNumbers", "TileSpeed", "TileTime", "TiledNumbers",
+    "LANES", "BlockedNumbers", "Multiprocessor", "PaddedNumbers", "TileSpeed", "TileTime", "TiledNumbers", "accesses",
 ]
 
 #: Lanes of a warp, and bytes of a bank of shared memory.
@@ -120,8 +120,10 @@ class Multiprocessor:
     beside its products, a `barrier` more for results that have one place, and its first warp `copy_instructions` more;
     `widening` are those for an element of 16 bits.  Where a scheduler has a single warp, the `exposed` part of what
     takes less, instructions or accesses to shared memory, adds to what takes more; and an instruction of a warp takes
-    `alone` cycles, however few warps there are.  `padded` is for products on tensor cores, `blocked` and `tiled` are
-    for large ones.
+    `alone` cycles, however few warps there are.  Where a work-group has several products, each takes a warp
+    `product_instructions` beside its own, where threads wait for one another in between, `product` cycles, and
+    `exposed_of_products` stands for `exposed`.  `padded` is for products on tensor cores, `blocked` and `tiled` are for
+    large ones.
     """
 
     multiply_adds_f32: int
@@ -142,6 +144,9 @@ class Multiprocessor:
     barrier: int
     exposed: float
     alone: float
+    product: int
+    product_instructions: int
+    exposed_of_products: float
     padded: PaddedNumbers
     blocked: BlockedNumbers
     tiled: tuple[TiledNumbers, ...]
@@ -155,22 +160,27 @@ class Multiprocessor:
         return self.local_memory // blocks - self.block_memory
 
     def accesses(self, addresses: Sequence[int], size: int) -> int:
-        """Return how often shared memory is accessed for loads of `size` bytes by a warp.
+        """Return how often shared memory is accessed for loads of `size` bytes by a warp."""
+        return accesses(addresses, size, self.banks)
 
-        Wide loads go by parts of it, half as many where each lane reads what the next lane, or the next but one, does.
-        """
-        parts = max(1, size // _BANK)
-        if parts > 1 and any(
-            all(address == addresses[lane ^ distance] for lane, address in enumerate(addresses)
-                if lane ^ distance < len(addresses)) for distance in (1, 2)
-        ):
-            parts //= 2
-        together, total = LANES // parts, 0
-        for first in range(0, len(addresses), together):
-            words = {word for address in addresses[first : first + together]
-                     for word in range(address // _BANK, (address + size - 1) // _BANK + 1)}
-            counts = [0] * self.banks
-            for word in words:
-                counts[word % self.banks] += 1
-            total += max(counts)
-        return total
+
+def accesses(addresses: Sequence[int], size: int, banks: int) -> int:
+    """Return how often shared memory of so many banks is accessed for loads of `size` bytes by a warp.
+
+    Wide loads go by parts of it, half as many where each lane reads what the next lane, or the next but one, does.
+    """
+    parts = max(1, size // _BANK)
+    if parts > 1 and any(
+        all(address == addresses[lane ^ distance] for lane, address in enumerate(addresses)
+            if lane ^ distance < len(addresses)) for distance in (1, 2)
+    ):
+        parts //= 2
+    together, total = LANES // parts, 0
+    for first in range(0, len(addresses), together):
+        words = {word for address in addresses[first : first + together]
+                 for word in range(address // _BANK, (address + size - 1) // _BANK + 1)}
+        counts = [0] * banks
+        for word in words:
+            counts[word % banks] += 1
+        total += max(counts)
+    return total

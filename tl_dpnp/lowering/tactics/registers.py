@@ -8,15 +8,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from tl_dpnp.kernels.mma.padded_product import PaddedProduct
-from tl_dpnp.kernels.register_product import RegisterProduct
+from tl_dpnp.kernels.register_product import RegisterProduct, place_of_thread
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.tactics.turns import Turn
 from tl_dpnp.lowering.tactics.warps import has_known_strides, instructions_of, sizes_of
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import ScalarType
-from tl_dpnp.target.multiprocessor import LANES, Multiprocessor
+from tl_dpnp.target.multiprocessor import LANES, Multiprocessor, accesses
 
-__all__ = ["Problem", "RegisterPlan", "best_plan", "cycles_of_warps", "product_in_registers", "ragged_chain"]
+__all__ = [
+    "Problem", "RegisterPlan", "best_plan", "counts_of_teams", "cycles_of_warps", "instructions_of_thread",
+    "is_product_of_numbers", "loads_of_thread", "product_in_registers", "ragged_chain", "registers_of",
+]
 
 #: 32-bit registers of the sums of a thread at most, rows or columns of its tile, and registers for all else.
 _SUMS, _LONGEST, _OTHERS = 72, 12, 34
@@ -52,6 +55,21 @@ class Problem:
     def products(self) -> Iterator[RegisterProduct]:
         """Yield the tiles that threads may have."""
         m, n, k = self.sizes
+        for height, width, depth in self.chunks():
+            for down in _parts(m // height, _LONGEST // height):
+                for across in _parts(n // width, _LONGEST // width):
+                    product = RegisterProduct(self.elements, m, n, k, down, across, height, width, depth)
+                    words = product.computed.bytes // 4
+                    if math.prod(product.tile) * words > _SUMS or product.threads > _THREADS:
+                        continue
+                    yield product
+                    yield from self._staggered(product)
+                    if words * max(height, width, *depth) > 1 and min(down, across) > 1:
+                        yield replace(product, down=down + down % 2, across=across + across % 2, in_quads=True)
+
+    def chunks(self) -> list[tuple[int, int, tuple[int, int]]]:
+        """Return which rows, columns and terms of the sum may be accessed together."""
+        m, n, k = self.sizes
         (a_row, a_along), (b_along, b_column), (c_row, c_column) = self.strides
         heights = self._widths(2, c_column, m) if c_row == 1 else [1]
         if a_row == 1:
@@ -60,19 +78,7 @@ class Problem:
         depths = [(first, second)
                   for first in (self._widths(0, a_row, k) if a_along == 1 and a_row != 1 else [1])
                   for second in (self._widths(1, b_column, k) if b_along == 1 and b_column != 1 else [1])]
-        for height in heights:
-            for width in widths:
-                for down in _parts(m // height, _LONGEST // height):
-                    for across in _parts(n // width, _LONGEST // width):
-                        for depth in depths:
-                            product = RegisterProduct(self.elements, m, n, k, down, across, height, width, depth)
-                            words = product.computed.bytes // 4
-                            if math.prod(product.tile) * words > _SUMS or product.threads > _THREADS:
-                                continue
-                            yield product
-                            yield from self._staggered(product)
-                            if words * max(height, width, *depth) > 1 and min(down, across) > 1:
-                                yield replace(product, down=down + down % 2, across=across + across % 2, in_quads=True)
+        return [(height, width, depth) for height in heights for width in widths for depth in depths]
 
     def _staggered(self, product: RegisterProduct) -> Iterator[RegisterProduct]:
         """Yield the product with pairs of a B whose columns are an odd number of elements apart."""
@@ -92,18 +98,18 @@ class Problem:
         height, width = product.tile
         (first, second), k = product.depth, product.k
         (a_row, a_along), (_, b_column), (c_row, c_column) = self.strides
-        own = (replace(product, rows=1, columns=1, depth=(1, 1)), teams)
+        own = (product.down, product.across, product.in_quads, teams)
         rows = product.rows if a_row == 1 else 1
         columns = product.columns if self.strides[1][1] == 1 and b_column == 1 else 1
         # Lanes that begin with the second term read the next column of A.
         late = (self.pitches[1] // _PAIRED, b_column, a_along) if product.staggered else (0, 0, 0)
         of_a = _accesses(own, (product.rows * a_row, 0), self.pitches[0], self.elements[0].bytes,
-                         rows * first, unit, late)
+                         rows * first, unit.banks, late)
         of_b = _accesses(own, (0, product.columns * b_column), self.pitches[1], self.elements[1].bytes,
-                         columns * second, unit)
+                         columns * second, unit.banks)
         high = product.rows if c_row == 1 else 1
         of_c = _accesses(own, (product.rows * c_row, product.columns * c_column), self.pitches[2],
-                         self.elements[2].bytes, high, unit)
+                         self.elements[2].bytes, high, unit.banks)
         return (k * (height / rows / first * of_a + width / columns / second * of_b)
                 + (1 + self.is_read) * height * width / high * of_c)
 
@@ -132,7 +138,7 @@ def best_plan(
         if most_threads is not None and product.threads > most_threads:
             continue
         most = max(1, min(_THREADS // product.threads, most_teams))
-        for teams in _counts(most, product.threads):
+        for teams in counts_of_teams(most, product.threads):
             if memory(teams) > most_memory:
                 continue
             estimate = _estimate(problem, product, teams, unit, memory(teams), waits, places)
@@ -144,7 +150,7 @@ def best_plan(
     return best
 
 
-def _counts(most: int, threads: int) -> list[int]:
+def counts_of_teams(most: int, threads: int) -> list[int]:
     """Return numbers of teams: those whose threads are whole warps, and few."""
     step = LANES // math.gcd(LANES, threads)
     return sorted({*range(step, most + 1, step), *range(1, min(most, step - 1, 8) + 1)})
@@ -155,22 +161,37 @@ def _estimate(
     places: int,
 ) -> Callable[[float], float]:
     """Return the function that gives the cycles for a product by how often a warp accesses shared memory."""
+    turn = Turn(
+        unit=unit, teams=teams, warps=-(-product.threads * teams // LANES),
+        registers=registers_of(product), memory=memory, moved=problem.moved,
+        instructions=instructions_of_thread(problem, product, unit) + unit.turn_instructions,
+        between=unit.turn + unit.barrier * (places == 1), waits=waits)
+    return turn.cycles if turn.blocks > 0 else lambda _: math.inf
+
+
+def registers_of(product: RegisterProduct) -> int:
+    """Return the 32-bit registers of a thread."""
     height, width = product.tile
     words = product.computed.bytes // 4
+    return _OTHERS + words * (height * width + 2 * max(product.depth) * (height + width))
+
+
+def instructions_of_thread(problem: Problem, product: RegisterProduct, unit: Multiprocessor) -> float:
+    """Return the instructions that a product takes a thread, in time of those of which a cycle has the most."""
+    height, width = product.tile
     rate = unit.multiply_adds_f64 if product.elements[2].part.bytes > 4 else unit.multiply_adds_f32
-    loads = product.k * (height / (product.rows if problem.strides[0][0] == 1 else 1) / product.depth[0]
-                         + width / product.columns / product.depth[1])
     multiply_adds = height * width * product.k * product.multiply_adds
     is_narrow = product.elements[0].bytes < product.computed.bytes
     widening = unit.widening * product.k * (height + width) if is_narrow else 0.0
-    turn = Turn(
-        unit=unit, teams=teams, warps=-(-product.threads * teams // LANES),
-        registers=_OTHERS + words * (height * width + 2 * max(product.depth) * (height + width)),
-        memory=memory, moved=problem.moved,
-        instructions=(multiply_adds * LANES * unit.instructions / rate + loads + widening + height * width
-                      + unit.turn_instructions),
-        between=unit.turn + unit.barrier * (places == 1), waits=waits)
-    return turn.cycles if turn.blocks > 0 else lambda _: math.inf
+    return (multiply_adds * LANES * unit.instructions / rate + loads_of_thread(problem, product) + widening
+            + height * width)
+
+
+def loads_of_thread(problem: Problem, product: RegisterProduct) -> float:
+    """Return how often a thread loads operands."""
+    height, width = product.tile
+    return product.k * (height / (product.rows if problem.strides[0][0] == 1 else 1) / product.depth[0]
+                        + width / product.columns / product.depth[1])
 
 
 def cycles_of_warps(
@@ -195,39 +216,40 @@ def _parts(chunks: int, most: int) -> list[int]:
 
 @functools.cache
 def _accesses(
-    own: tuple[RegisterProduct, int], strides: Strides, pitch: int, size: int, count: int, unit: Multiprocessor,
+    own: tuple[int, int, bool, int], strides: Strides, pitch: int, size: int, count: int, banks: int,
     late: tuple[int, int, int] = (0, 0, 0),
 ) -> float:
     """Return how often a warp accesses shared memory for `count` elements of `size` bytes in each lane.
 
-    `own` are the threads of a team, in a product of any sizes, and the teams of a block.  Lanes whose team times the
-    first of `late` and column times the second make an odd number access what is the third of them further on.
+    `own` are the threads of a team along rows and columns, whether they are in quads, and the teams of a block.  Lanes
+    whose team times the first of `late` and column times the second make an odd number access what is the third of them
+    further on.
     """
-    product, teams = own
-    each = product.threads
+    down, across, in_quads, teams = own
+    each = down * across
     threads = each * teams
     found: list[int] = []
     for first in range(0, min(threads, _SAMPLE * LANES), LANES):
-        places = [(thread // each, *product.place(thread % each))
+        places = [(thread // each, *place_of_thread(thread % each, down, in_quads))
                   for thread in range(first, min(first + LANES, threads))]
         # What is staggered begins at the next multiple of its size.
         together = size * count
         addresses = [-(-(team * pitch + size * (row * strides[0] + column * strides[1])) // together) * together
                      + size * late[2] * ((team * late[0] + column * late[1]) % 2) for team, row, column in places]
-        found.append(unit.accesses(addresses, together))
+        found.append(accesses(addresses, together, banks))
     return sum(found) / len(found)
 
 
 def product_in_registers(function: ops.Function) -> ops.Contraction | None:
     """Return the one instruction of a function, if threads may compute it in registers: no product of integers."""
     match instructions_of(function):
-        case [gemm] if _is_product_of_numbers(gemm):
+        case [gemm] if is_product_of_numbers(gemm):
             assert isinstance(gemm, ops.Contraction)
             return gemm
     return None
 
 
-def _is_product_of_numbers(operation: ops.LinearAlgebra) -> bool:
+def is_product_of_numbers(operation: ops.LinearAlgebra) -> bool:
     """Whether threads may compute an instruction in registers."""
     if not (isinstance(operation, ops.Contraction) and operation.is_matrix_product):
         return False
@@ -245,7 +267,7 @@ def ragged_chain(function: ops.Function, most: int) -> tuple[RegisterProduct, ..
     of which take as long as a load.
     """
     instructions = instructions_of(function)
-    if not all(map(_is_product_of_numbers, instructions)):
+    if not all(map(is_product_of_numbers, instructions)):
         return None
     sizes = [sizes_of(operation) for operation in instructions]
     elements = [tuple(ops.memref_type(value).element for value in (*operation.inputs, operation.output))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Set
+import statistics
+from collections.abc import Mapping, Sequence, Set
 
 from tl_dpnp.kernels.mma.padded_product import PaddedProduct, find_packed_product, find_padded_product
 from tl_dpnp.kernels.mma.product import WarpProduct, find_product
@@ -69,7 +70,8 @@ def chain_warps(
     if not all(value.name in local and has_known_strides(value)
                for gemm in products for value in (*gemm.inputs, gemm.output)):
         return None
-    if intensity <= numbers.intense and not _is_large_and_padded(function, types[0], numbers):
+    is_large = _is_large_and_padded(function, types[0], numbers) or _are_large_f64(products, types, numbers)
+    if intensity <= numbers.intense and not is_large:
         return None
     for warps in _WARPS:
         found = chain_products(function, precision, warps, 1, {}, frozenset())
@@ -105,6 +107,15 @@ def _is_large_and_padded(
             m, n, k = sizes_of(gemm)
             return m * n >= dict(numbers.large_padded).get(element, math.inf) and find_product(element, m, n, k) is None
     return False
+
+
+def _are_large_f64(
+    products: Sequence[ops.LinearAlgebra], rounded: Sequence[tuple[str, bool] | None], numbers: PersistentNumbers
+) -> bool:
+    """Whether several products of f64 are large enough on the average."""
+    multiplications = statistics.fmean(math.prod(sizes_of(gemm)) for gemm in products)
+    return (len(products) > 1 and set(rounded) == {("f64", False)}
+            and multiplications >= numbers.multiplications_of_chain)
 
 
 def packed_product(gemm: ops.LinearAlgebra, precision: Precision, warps: int) -> PaddedProduct | None:

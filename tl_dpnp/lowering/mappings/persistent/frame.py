@@ -72,7 +72,8 @@ def write_persistent_loop(staging: Persistent, writer: BodyWriter) -> None:
         if is_packed:
             writer.evaluate(following)
         body = tuple(writer.function.body)
-        split = 1 + next(place for place, operation in enumerate(body) if isinstance(operation, ops.LinearAlgebra))
+        split = 1 + next(place for place, operation in enumerate(body)
+                         if any(isinstance(each, ops.LinearAlgebra) for each in ops.Region((operation,)).walk()))
         writer.region(ops.Region(body[:split]))
         if loaded and ring.waits and not is_packed:
             writer.evaluate(following)

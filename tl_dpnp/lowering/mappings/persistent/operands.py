@@ -15,14 +15,15 @@ from tl_dpnp.lowering.rewrite import roots
 from tl_dpnp.records import dataclass
 
 __all__ = [
-    "COPY_ALIGNMENT", "STAGE_ALIGNMENT", "ResidentOperand", "PipelinedOperand", "find_operands", "find_residents",
-    "one_after_another", "place_operands", "up", "views_through",
+    "COPY_ALIGNMENT", "MOST_RESIDENT", "MOST_RESIDENT_OF_CHAIN", "STAGE_ALIGNMENT", "ResidentOperand",
+    "PipelinedOperand", "find_operands", "find_residents", "one_after_another", "place_operands", "trips", "up",
+    "views_through",
 ]
 
 #: Bytes at which an operand of a stage starts, and of which the copy engine's copies are multiples.
 STAGE_ALIGNMENT, COPY_ALIGNMENT = 128, 16
-#: Bytes of operands that stay in local memory, at most.
-_MOST_RESIDENT = 80 << 10
+#: Bytes of operands that stay in local memory, at most, and where a work-group has several products.
+MOST_RESIDENT, MOST_RESIDENT_OF_CHAIN = 80 << 10, 176 << 10
 
 
 @dataclass(frozen=True)
@@ -123,8 +124,11 @@ def find_operands(function: ops.Function, parts: Parts | None = None) -> list[Pi
     groups = ({o.result.name for o in function.body.walk() if isinstance(o, ops.GroupId)} if parts is None
               else {parts.group.name})
     views: dict[str, list[ops.Value]] = {}
-    for operation in function.body:
+    for operation in function.body.walk():
         match operation:
+            case ops.For():
+                if not _is_counted(operation):
+                    return None
             case (ops.GroupId() | ops.GroupSize() | ops.SizeOf() | ops.Alloca() | ops.LifetimeStop() | ops.Barrier()
                   | ops.ScalarOperation() | ops.Expand() | ops.Fuse()):
                 pass
@@ -154,6 +158,25 @@ def find_operands(function: ops.Function, parts: Parts | None = None) -> list[Pi
     return None if any(each.in_group or (each.is_written and each.share > 1) for each in shared) else shared
 
 
+def _is_counted(loop: ops.For) -> bool:
+    """Whether all teams run a loop equally often, which wait for one another in it, and it has no memory of its own.
+
+    What one that never runs would write must not be copied back.
+    """
+    own = (ops.Alloca, ops.LifetimeStop)
+    return (not loop.carried and bool(trips(loop))
+            and not any(isinstance(operation, own) for operation in loop.body.walk()))
+
+
+def trips(loop: ops.For) -> int | None:
+    """Return how often a loop runs; None where its bounds are not known."""
+    bounds = (loop.start, loop.stop, loop.step)
+    known = [bound.value for bound in bounds if isinstance(bound, ops.Constant) and isinstance(bound.value, int)]
+    if len(known) < len(bounds) or known[-1] <= 0:
+        return None
+    return len(range(*known))
+
+
 def _of_parts(operand: PipelinedOperand, parts: Parts, sources: dict[str, ops.Value]) -> PipelinedOperand:
     """Return an operand as parts have it; `sources` are the matrices that their slices are of."""
     divided = next((sources[name] for name in operand.values if name in sources), None)
@@ -171,12 +194,13 @@ def _usable(
 ) -> list[PipelinedOperand] | None:
     """Return the operands, with what is done to them, if all that is written is staged."""
     root = roots(function)
-    through = views_through(function, {value.name: name for name, values in views.items() for value in values})
+    slices = {value.name: name for name, values in views.items() for value in values}
+    through, covering = views_through(function, slices), views_through(function, slices, whole=True)
     read: set[str] = set()
     written: set[str] = set()
     beside: set[str] = set()
     whole: set[str] = set()
-    for operation in function.body:
+    for operation in function.body.walk():
         if not isinstance(operation, ops.LinearAlgebra):
             continue
         used = [*operation.inputs]
@@ -188,7 +212,7 @@ def _usable(
         read |= {root[value.name] for value in used if value.name in through}
         if root[operation.output.name] in parameters:
             written.add(root[operation.output.name])
-            if any(operation.output.name == value.name for values in views.values() for value in values):
+            if operation.output.name in covering:
                 whole.add(root[operation.output.name])
     if not written or written & beside or not written <= set(views):
         return None
@@ -209,25 +233,28 @@ def _usable(
     return [operand for operand in operands if operand.is_read or operand.is_written]
 
 
-def views_through(function: ops.Function, first: dict[str, str]) -> set[str]:
-    """Return the values that refer to memory through those in `first`."""
+def views_through(
+    function: ops.Function, first: dict[str, str], whole: bool = False
+) -> set[str]:
+    """Return the values that refer to memory through those in `first`, or to all of what these do."""
+    kinds = (ops.Expand, ops.Fuse) if whole else (ops.Subview, ops.Expand, ops.Fuse)
     found = set(first)
-    for operation in function.body:
-        if isinstance(operation, ops.Subview | ops.Expand | ops.Fuse) and operation.source.name in found:
+    for operation in function.body.walk():
+        if isinstance(operation, kinds) and operation.source.name in found:
             found.add(operation.result.name)
     return found
 
 
-def find_residents(function: ops.Function, staged: set[str]) -> tuple[ResidentOperand, ...]:
-    """Return the parameters that instructions read whole, as far as they are small."""
+def find_residents(function: ops.Function, staged: set[str], most: int = MOST_RESIDENT) -> tuple[ResidentOperand, ...]:
+    """Return the parameters that instructions read whole, as far as they take no more than `most` bytes."""
     found: list[ResidentOperand] = []
-    used = {value.name for o in function.body if isinstance(o, ops.LinearAlgebra) for value in o.inputs}
+    used = {value.name for o in function.body.walk() if isinstance(o, ops.LinearAlgebra) for value in o.inputs}
     for parameter in function.parameters:
         type_ = parameter.type
         if not isinstance(type_, MemrefType) or parameter.name in staged or parameter.name not in used:
             continue
         is_dense = type_.is_static and type_.is_packed and not type_.element.is_subbyte
-        if is_dense and sum(operand.bytes for operand in found) + size_in_bytes(type_) <= _MOST_RESIDENT:
+        if is_dense and sum(operand.bytes for operand in found) + size_in_bytes(type_) <= most:
             found.append(ResidentOperand(parameter.name, type_))
     return one_after_another(found)
 

@@ -35,6 +35,8 @@ from tl_dpnp.lowering.mappings.mapping import LoopMapping, Mapping
 from tl_dpnp.lowering.mappings.persistent.frame import TEAM, memref_in_stage, write_persistent_loop
 from tl_dpnp.lowering.mappings.persistent.operands import (
     COPY_ALIGNMENT,
+    MOST_RESIDENT,
+    MOST_RESIDENT_OF_CHAIN,
     STAGE_ALIGNMENT,
     PipelinedOperand,
     ResidentOperand,
@@ -44,6 +46,7 @@ from tl_dpnp.lowering.mappings.persistent.operands import (
     place_operands,
     up,
 )
+from tl_dpnp.lowering.mappings.persistent.problems import chain_of, problem_of
 from tl_dpnp.lowering.mappings.persistent.teams import (
     Team,
     Work,
@@ -55,9 +58,10 @@ from tl_dpnp.lowering.mappings.persistent.teams import (
     size_along,
 )
 from tl_dpnp.lowering.memory import Placement, size_in_bytes
-from tl_dpnp.lowering.tactics.registers import Problem, best_plan, cycles_of_warps, product_in_registers
+from tl_dpnp.lowering.tactics.chains import ChainPlan, plans_of
+from tl_dpnp.lowering.tactics.registers import best_plan, cycles_of_warps, product_in_registers
 from tl_dpnp.lowering.tactics.team_products import TeamProduct
-from tl_dpnp.lowering.tactics.warps import chain_products, resident_stride, sizes_of
+from tl_dpnp.lowering.tactics.warps import chain_products, instructions_of, resident_stride
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import Precision
 from tl_dpnp.target.device import Device
@@ -69,8 +73,8 @@ __all__ = ["Persistent", "find_staging"]
 
 
 #: Teams of a block: its largest third dimension (CUDA C++ Programming Guide, "Technical Specifications per Compute
-#: Capability"); and bytes of a vector.
-_TEAMS, _VECTOR = 64, 16
+#: Capability"); and warps of a block that computes chains on tensor cores, at least.
+_TEAMS, _WARPS = 64, 8
 #: Bytes between the operands of teams that would use the same banks of shared memory.
 _PAD = 32
 #: Bytes that device memory is written by, and rows that are neighbours in what the lanes of a warp store.
@@ -225,11 +229,36 @@ def find_staging(
     operands = find_operands(function, parts)
     if operands is None or not any(isinstance(operation, ops.LinearAlgebra) for operation in function.body.walk()):
         return None
-    residents = find_residents(function, {operand.parameter for operand in operands})
-    work = Work(function, device, tuple(operands), residents, temporaries, precision,
-                (1 if parts is None else parts.count) if is_few else 0)
-    found = next(found for way in (_WAYS if unscheduled else _WAYS[-1:]) if (found := way(work)) is not None)
-    return _of_team(work, found) if isinstance(found, Team) else found
+    staged = {operand.parameter for operand in operands}
+    several = len(instructions_of(function)) > 1
+    kept = dict.fromkeys(find_residents(function, staged, most) for most in (
+        (MOST_RESIDENT_OF_CHAIN, MOST_RESIDENT) if several else (MOST_RESIDENT,)))
+    for residents in kept:
+        work = Work(function, device, tuple(operands), residents, temporaries, precision,
+                    (1 if parts is None else parts.count) if is_few else 0)
+        found = next(found for way in (_WAYS if unscheduled else _WAYS[-1:]) if (found := way(work)) is not None)
+        staging = _of_team(work, found) if isinstance(found, Team) else found
+        if staging is not None:
+            return staging
+    return None
+
+
+def _chain_by_warps(work: Work) -> Persistent | None:
+    """Return how warps compute the products of a function one after another; None if it is not worth it.
+
+    Where few teams have room, each has more warps.
+    """
+    team = chain_on_tensor_cores(work)
+    found = None if team is None else _of_team(work, team)
+    if len(instructions_of(work.function)) < 2:
+        return found
+    while found is not None and team is not None and team.warps is not None and 2 * team.warps * found.teams <= _WARPS:
+        team = replace(team, warps=2 * team.warps, layout=SubgroupLayout(team.layout.lanes, 1, 2 * team.warps))
+        more = _of_team(work, team)
+        if more is None:
+            break
+        found = more
+    return found
 
 
 def _of_team(work: Work, team: Team) -> Persistent | None:
@@ -286,7 +315,7 @@ def _narrow_product(work: Work) -> Persistent | None:
     gemm, unit = product_in_registers(work.function), work.device.multiprocessor
     if by_warps is None or gemm is None or unit is None:
         return None
-    problem, (product,) = _problem(gemm, by_warps), by_warps.products
+    problem, (product,) = problem_of(gemm, by_warps.operands, by_warps.residents), by_warps.products
     if problem is None or not isinstance(product, PaddedProduct) or product.is_joined:
         return None
     cycles = cycles_of_warps(problem, product, by_warps.teams, unit, by_warps.local_memory, by_warps.ring.waits)
@@ -322,7 +351,7 @@ def _fastest_in_registers(work: Work) -> tuple[float, Persistent] | None:
             return Persistent(operands=placed, residents=work.residents, layout=layout, teams=teams, stage=stage,
                               results=results, temporaries=0, stages=stages, products=(product,), places=places)
 
-        problem = _problem(gemm, staging(1))
+        problem = problem_of(gemm, staging(1).operands, work.residents)
         if problem is None:
             return None
         # Where there are few work-groups, a multiprocessor has one of them, or parts of it, and nothing else to do; its
@@ -340,36 +369,38 @@ def _fastest_in_registers(work: Work) -> tuple[float, Persistent] | None:
     return min(found, key=lambda each: each[0], default=None)
 
 
+def _chain_in_registers(work: Work) -> Persistent | None:
+    """Return how threads compute the products of a function one after another; None where it does something else."""
+    unit, operands = work.device.multiprocessor, work.operands
+    if unit is None or work.few:
+        return None
+    best: Persistent | None = None
+    least = math.inf
+    rings = (3, 2) if _in_place(operands) else (2,)
+    for stages, pad in itertools.product(rings, (0, _PAD)):
+        def staging(
+            teams: int, plan: ChainPlan | None = None, stages: int = stages, pad: int = pad
+        ) -> Persistent:
+            placed, stage, results = place_operands(operands, teams, 0)
+            layout = SubgroupLayout() if plan is None else SubgroupLayout(plan.threads, 1, 1)
+            return Persistent(operands=placed, residents=work.residents, layout=layout, teams=teams, stage=stage,
+                              results=results, temporaries=up(work.temporaries, 64) + pad, stages=stages,
+                              products=() if plan is None else plan.products)
+
+        one = staging(1)
+        chain = chain_of(work.function, one.operands, work.residents, one.temporaries)
+        if chain is None or (len(chain.problems) == 1 and chain.times == (1,)):
+            return None
+        for plan in plans_of(chain, unit, lambda teams, of=staging: of(teams).local_memory,  # type: ignore[misc]
+                             work.device.local_memory, one.ring.waits, least):
+            best, least = staging(plan.teams, plan), plan.cycles
+    return best
+
+
 #: How the instructions of a function are computed: the first that is for it, the last where the user schedules some.
 _WAYS: tuple[Callable[[Work], Team | Persistent | None], ...] = (
-    product_on_tensor_cores, _narrow_product, chain_on_tensor_cores, _in_registers, ragged_tiles, even_tiles)
-
-
-def _problem(gemm: ops.Contraction, staging: Persistent) -> Problem | None:
-    """Return where the matrices of a product are; None where one is not as a whole in local memory."""
-    pitches = {operand.parameter: 0 for operand in staging.residents} | {
-        name: operand.pitch for operand in staging.operands for name in operand.values}
-    left, right, result = values = (*gemm.inputs, gemm.output)
-    if any(value.name not in pitches for value in values):
-        return None
-
-    def strides(value: ops.Value, is_transposed: bool = False) -> tuple[int, int]:
-        first, second = ops.memref_type(value).strides
-        assert first is not None
-        assert second is not None
-        return (second, first) if is_transposed else (first, second)
-
-    def alignment(value: ops.Value) -> int:
-        return math.gcd(pitches[value.name], _VECTOR) or _VECTOR
-
-    by_rows, by_columns = gemm.transposes
-    operands = staging.operands
-    return Problem(
-        (ops.memref_type(left).element, ops.memref_type(right).element, ops.memref_type(result).element),
-        sizes_of(gemm), (strides(left, by_rows), strides(right, by_columns), strides(result)),
-        (pitches[left.name], pitches[right.name], pitches[result.name]),
-        (alignment(left), alignment(right), alignment(result)),
-        sum(operand.bytes * (operand.is_read + operand.is_written) for operand in operands), _in_place(operands))
+    product_on_tensor_cores, _narrow_product, _chain_by_warps, _in_registers, _chain_in_registers,
+    ragged_tiles, even_tiles)
 
 
 def _pitches(function: ops.Function, operands: Sequence[PipelinedOperand]) -> dict[str, int]:
