@@ -16,9 +16,10 @@ USABLE = [core.name for core in CORES.values() if core.vector_bytes <= VECTOR_BY
 DTYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "i32": np.int32, "i16": np.int16, "i8": np.int8}
 
 
-def source(m: int, n: int, k: int, element: str, transposes: str, beta: int) -> str:
+def source(m: int, n: int, k: int, element: str, transposes: str, beta: int, known: bool = True) -> str:
     a, b = (k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[1] == "t" else (k, n)
-    types = {name: f"{element}x{rows}x{columns}" for name, (rows, columns) in {"a": a, "b": b, "c": (m, n)}.items()}
+    sizes = {"a": a, "b": b, "c": (m, n)} if known else dict.fromkeys("abc", ("?", "?"))
+    types = {name: f"{element}x{rows}x{columns}" for name, (rows, columns) in sizes.items()}
     parameters = ", ".join(f"%{name}: memref<{type_}x?>" for name, type_ in types.items())
     views = "".join(f"  %{name}g = subview %{name}[:,:,%g] : memref<{type_}x?>\n" for name, type_ in types.items())
     left, right, result = (f"memref<{type_}>" for type_ in types.values())
@@ -37,7 +38,8 @@ def inside(values: np.ndarray) -> tuple[dpnp.ndarray, dpnp.ndarray]:
 
 @pytest.mark.parametrize("core", USABLE)
 @pytest.mark.parametrize("element", DTYPES)
-def test_products_are_right_on_every_core(core, element):
+@pytest.mark.parametrize("known", [True, False])
+def test_products_are_right_on_every_core(core, element, known):
     """Rows that fill less than a vector, several, or leave some over are all drawn; nothing else is written."""
     rng = np.random.default_rng([*core.encode(), *element.encode()])
     for _ in range(6):
@@ -47,11 +49,11 @@ def test_products_are_right_on_every_core(core, element):
         a, b, c = (rng.integers(-3, 4, (*shape, groups)).astype(DTYPES[element]) for shape in (left, right, (m, n)))
         letters = ("ki" if transposes[0] == "t" else "ik"), ("jk" if transposes[1] == "t" else "kj")
         expected = np.einsum(f"{letters[0]}g,{letters[1]}g->ijg", a.astype(int), b.astype(int)) + beta * c.astype(int)
-        text = source(m, n, k, element, transposes, beta)
-        with config.scope(CORE=core):
+        text = source(m, n, k, element, transposes, beta, known)
+        with config.scope(CORE=core, SPECIALIZE=known):
             kernel = tl_dpnp.compile(text)
-        (left_array, _), (right_array, _), (result, memory) = map(inside, (a, b, c))
-        kernel(left_array, right_array, result)
+            (left_array, _), (right_array, _), (result, memory) = map(inside, (a, b, c))
+            kernel(left_array, right_array, result)
         around = memory.asnumpy()
         np.testing.assert_array_equal(around[64:-64].reshape(c.shape[::-1]).T, expected.astype(c.dtype), err_msg=text)
         assert (around[:64] == 7).all()

@@ -30,6 +30,7 @@ from tl_dpnp.lowering.nest import (
     Stage,
     leaves,
     map_assigns,
+    predicate_of,
     stages_of,
 )
 
@@ -213,7 +214,7 @@ def _is_value(leaf: Leaf, access: Access) -> bool:
     variables = {variable for index in access.indices for variable in index}
     by_name = _by_name(leaf)
     for loop in leaf.loops:
-        if loop.guards or loop.kind in _DEALT:
+        if (loop.guards and loop.guards != (predicate_of(loop),)) or loop.kind in _DEALT:
             return False
         if loop.variable in variables and loop.kind == "serial":
             return False

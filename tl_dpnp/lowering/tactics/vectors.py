@@ -19,6 +19,8 @@ __all__ = ["Vectors", "vector_schedule"]
 
 #: Bytes of such a copy that is made at once where tiles of rows can have their own.
 _LARGEST_COPY = 1 << 14
+#: Columns of the smallest tile where parts of vectors need no tiles of their own.
+_PAIR = 2
 #: Vectors that one iteration of a loop sums whose lanes are summed apart.
 _SUMS_PER_ITERATION = 4
 
@@ -71,10 +73,12 @@ def vector_schedule(contraction: Contraction, core: Core, tiling: Tiling | None 
     # What reads C would wait for the last store to the line that it begins in.
     by_columns = estimate.splits and only_sets(contraction)
     reductions, others = [], []
-    for part in tile_columns(schedule, contraction, tiling.columns):
+    predicated = not isinstance(contraction.rows, int) and core.masks and _have_rows_in_order(contraction)
+    least = _PAIR if predicated else SMALL_TILE
+    for part in tile_columns(schedule, contraction, tiling.columns, least=least):
         if part.columns is not None:
             schedule.reorder(part.rows, part.columns)
-        for tile in _tile_rows(schedule, part, contraction.rows, tiling.vectors, width):
+        for tile in _tile_rows(schedule, part, contraction.rows, tiling.vectors, width, predicated):
             reduction = _finish_tile(schedule, tile, contraction.depth, tiling.unroll, width if shares else 0,
                                      shares and estimate.across is not None, by_columns=by_columns)
             single = schedule.is_static(part.outer) and count(schedule, part.outer) == 1
@@ -160,9 +164,14 @@ def _sum_in_lanes(schedule: Schedule, contraction: Contraction, width: int) -> N
             schedule.prefetch(rounds.outer)
 
 
-def _tile_rows(schedule: Schedule, part: Part, rows: Bound, vectors: int, width: int) -> list[Part]:
-    """Tile the rows; where their number is unknown, the rest runs in smaller tiles and then one by one."""
-    factors = [vectors * width] if isinstance(rows, int) else decreasing(
+def _tile_rows(
+    schedule: Schedule, part: Part, rows: Bound, vectors: int, width: int, predicated: bool
+) -> list[Part]:
+    """Tile the rows; where their number is unknown, the rest runs in smaller tiles and then one by one.
+
+    Where tiles may be `predicated` it runs in tiles of one vector, whose last one has a mask.
+    """
+    factors = [vectors * width] if isinstance(rows, int) or predicated else decreasing(
         vectors * width, width, width // 2, SMALL_TILE)
     tiles: list[Part] = []
     rest = part
@@ -174,7 +183,25 @@ def _tile_rows(schedule: Schedule, part: Part, rows: Bound, vectors: int, width:
         if split.remainder is None:
             return tiles
         rest = rest.renamed(split.renamed, rows=split.remainder)
+    if predicated:
+        split = schedule.split(rest.rows, width, tail="guard")
+        rest = replace(rest, rows=split.inner, outer=split.outer)
     return [*tiles, rest]
+
+
+def _have_rows_in_order(contraction: Contraction) -> bool:
+    """Whether all that has rows has them side by side in memory, as lanes of a vector with a mask must be."""
+    for leaf in leaves(contraction.nest.body):
+        if leaf.assign.update != "set":
+            return False
+        for access in (leaf.assign.target, *leaf.assign.reads):
+            if access.buffer.in_registers:
+                continue
+            strides = [stride for index, stride in zip(access.indices, access.buffer.strides, strict=True)
+                       if "m" in index]
+            if strides and (strides != [1] or access.buffer.element.is_subbyte):
+                return False
+    return True
 
 
 def _finish_tile(
