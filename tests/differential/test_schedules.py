@@ -144,8 +144,8 @@ def test_accumulators_in_memory_under_a_vectorized_loop() -> None:
     assert check(function, schedule, "vector", 9, 3, 4, 3.0)
 
 
-@pytest.mark.parametrize("factor", [2, 5, 16, 20, 32])
-@pytest.mark.parametrize(("m", "n", "k"), [(1, 3, 4), (19, 2, 5), (16, 5, 3), (45, 3, 7)])
+@pytest.mark.parametrize("factor", [5, 16, 20])
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 3, 4), (19, 2, 5), (45, 3, 7)])
 @pytest.mark.parametrize("dynamic", [True, False])
 @pytest.mark.parametrize(("core", "beta"), [("intel-server", 0.0), ("intel-server", 3.0), ("zen4", 0.0)])
 def test_vectors_under_a_guard(

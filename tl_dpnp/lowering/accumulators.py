@@ -80,11 +80,11 @@ class _Placement:
         return map_assigns(nodes, change)
 
     def reserve(self, buffer: Buffer) -> None:
-        self.private += buffer.elements * buffer.element.bytes
+        self.private += buffer.room * buffer.element.bytes
         if self.private > _MOST_PRIVATE:
             raise ScheduleError(
                 f"{self.nest.name}: its registers take more than {_MOST_PRIVATE} bytes in each work-item, "
-                f"{buffer.name} alone {buffer.elements * buffer.element.bytes}: keep smaller tiles"
+                f"{buffer.name} alone {buffer.room * buffer.element.bytes}: keep smaller tiles"
             )
 
     # --- accumulators ------------------------------------------------------------------------------------------------

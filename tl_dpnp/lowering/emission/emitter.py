@@ -100,7 +100,7 @@ def emit_nest(
     `has_near_elements`, elements for all lanes are at constant distances from one address.
     """
     private = {
-        buffer.name: private_array(builder, buffer.element, buffer.elements)
+        buffer.name: private_array(builder, buffer.element, buffer.room)
         for buffer in nest.buffers.values() if buffer.scope == "private"
     }
     for leaf in leaves(nest.body):
@@ -186,7 +186,7 @@ class _Emitter:
                     for value in loop.static_range:
                         self.iteration(loop, value)
             case "vectorized" if is_transposition(loop):
-                Squares(self.memory, self.cut, self.joins_parts).copy(loop)
+                Squares(self.memory, self.joins_parts).copy(loop)
             case "vectorized":
                 self.vectorized(loop)
             case "lanes":
