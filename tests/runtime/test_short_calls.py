@@ -403,9 +403,9 @@ def test_an_argument_that_changes_meanwhile_makes_no_stale_function(change, monk
     """As if another thread gave it another shape after the launch was found, and before its looks are written down."""
     make = host_functions._function_of_arguments
 
-    def changed(functions, binding, launch, arguments):
-        other = [dpnp.ones(change, dtype="float32") for _ in range(2)]
-        function = make(functions, binding, launch, (1.0, *other))
+    def changed(functions, binding, launch, arguments, looks):
+        other = (1.0, *(dpnp.ones(change, dtype="float32") for _ in range(2)))
+        function = make(functions, binding, launch, other, other)
         assert (function is not None) == (change == (12,))
         return function
 

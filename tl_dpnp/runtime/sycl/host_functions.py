@@ -91,7 +91,7 @@ class HostFunctions:
     ) -> Function | None:
         """Return a function for calls of the launch with arguments that look like `looks`; None where there is none.
 
-        `arguments` are those of the launch: the same, or arrays in their memory that look otherwise.
+        `arguments` are those of the launch: the same, or the arrays of these with their axes reversed.
         """
         return _function_of_arguments(self, binding, launch, arguments, looks)
 
@@ -147,7 +147,10 @@ def _function_of_arguments(
         match parameter.type:
             case MemrefType():
                 entry.place = offsets[next(places)]
-                is_known = describe_array(entry, argument, keep)
+                view = call.arguments[position].views[0]
+                if looks is not arguments:
+                    view = view._replace(shape=view.shape[::-1], strides=view.strides[::-1])
+                is_known = describe_array(entry, argument, view, keep)
                 if position in binding.program.usage.written:
                     entry.flags = entry.mask = native_interface().writable
             case GroupType():

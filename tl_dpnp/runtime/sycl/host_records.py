@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.call.flattening import FlatArguments
 from tl_dpnp.runtime.call.scalar_arguments import carrying_type
 from tl_dpnp.runtime.native_calls import ARRAY, OBJECT, native_function
@@ -72,12 +73,11 @@ def launch_function(
     return record, native_function(HostEmitter, record, alive)
 
 
-def describe_array(entry: HostParameter, array: Any, keep: list[Any]) -> bool:
-    """Write what an array looks like; returns False for one of a class of the user's."""
+def describe_array(entry: HostParameter, array: Any, view: ArrayView, keep: list[Any]) -> bool:
+    """Write what an array looks like, as its view has it; returns False for one of a class of the user's."""
     entry.type = id(type(array))
     if type(array) is not usm_ndarray and not is_plain_dpnp_array(array):
         return False
-    view = view_of(array)
     entry.kind = ARRAY if type(array) is usm_ndarray else OBJECT
     shape, strides = tuple(view.shape), tuple(view.strides)
     dims = (ctypes.c_int64 * (2 * len(shape)))(*shape, *strides)
@@ -98,7 +98,7 @@ def describe_fully(entry: HostParameter, array: Any, queue: Any, keep: list[Any]
     another queue, or in memory of a class that does not say its type.
     """
     view = view_of(array)
-    describe_array(entry, array, keep)
+    describe_array(entry, array, view, keep)
     writable = native_interface().writable
     entry.mask, entry.flags = writable, writable * view.writable
     memory = type((array if type(array) is usm_ndarray else usm_array_of(array)).usm_data)
