@@ -14,11 +14,14 @@ from tests.differential.conftest import counted
 from tests.differential.device import queue
 from tests.lowering.random_schedules import apply_random_primitives
 from tests.lowering.tiled_schedules import apply_random_tiling
+from tl_dpnp import config
 from tl_dpnp.errors import ScheduleError, UnsupportedError
 from tl_dpnp.language import ops, parse
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.schedule import Schedule
+from tl_dpnp.runtime.sycl.devices import describe
 from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
+from tl_dpnp.target.catalog import CORES
 
 #: Extents that tiles of the schedules may divide or not.
 extents = st.integers(1, 20)
@@ -139,3 +142,52 @@ def test_accumulators_in_memory_under_a_vectorized_loop() -> None:
     schedule.vectorize("m")
     schedule.split("k", 3, tail="guard")
     assert check(function, schedule, "vector", 9, 3, 4, 3.0)
+
+
+@pytest.mark.parametrize("factor", [5, 16, 20])
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 3, 4), (19, 2, 5), (45, 3, 7)])
+@pytest.mark.parametrize("dynamic", [True, False])
+@pytest.mark.parametrize(("core", "beta"), [("intel-server", 0.0), ("intel-server", 3.0), ("zen4", 0.0)])
+def test_vectors_under_a_guard(
+    factor: int, m: int, n: int, k: int, dynamic: bool, core: str, beta: float
+) -> None:
+    """What lies behind the rows of the result stays as it is."""
+    size = "f32x?x?" if dynamic else f"f32x{m}x{n}"
+    a, b = ("f32x?x?", "f32x?x?") if dynamic else (f"f32x{m}x{k}", f"f32x{k}x{n}")
+    (function,) = parse(f"""func @f(%A: memref<{a}>, %B: memref<{b}>, %C: memref<{size},strided<1,?>>) {{
+        gemm.n.n 1.0, %A, %B, {beta}, %C
+            : f32, memref<{a}>, memref<{b}>, f32, memref<{size},strided<1,?>>
+    }}""")
+    schedule = fresh(function)
+    rows = schedule.split("m", factor, tail="guard")
+    schedule.reorder(rows.outer, "n", rows.inner)
+    parts = schedule.decompose_reduction("k", above=rows.inner)
+    for loop in (rows.inner, parts.init[rows.inner], parts.finish[rows.inner]):
+        schedule.vectorize(loop)
+    random = np.random.default_rng(m * factor)
+    left, right, whole = (np.asfortranarray(random.integers(-4, 5, shape).astype(np.float32))
+                          for shape in ((m, k), (k, n), (m + 40, n)))
+    given = [dpt.asarray(array, order="F", sycl_queue=queue()) for array in (left, right, whole)]
+    if CORES[core].vector_bytes > describe(queue().sycl_device).vector_bytes:
+        pytest.skip(f"the processor has no vectors as wide as those of {core}")
+    with config.scope(CORE=core):
+        kernel = tl_dpnp.compile(function, form="vector", cache=False, schedule={"gemm_0": schedule})
+    if not CORES[core].masks and (dynamic or m % factor):
+        with pytest.raises(ScheduleError, match='split with tail="remainder" instead'):
+            kernel(*given[:2], given[2][:m, :], group_size=1)
+        return
+    kernel(*given[:2], given[2][:m, :], group_size=1)
+    whole[:m] = left @ right + np.float32(beta) * whole[:m]
+    np.testing.assert_array_equal(dpt.asnumpy(given[2]), whole)
+
+
+def test_masks_are_for_the_vector_form() -> None:
+    function = product(9, 3, 4, 0.0, True)
+    schedule = fresh(function)
+    schedule.vectorize(schedule.split("m", 4, tail="guard").inner)
+    kernel = tl_dpnp.compile(
+        replace(function, work_group_size=(8, 2), subgroup_size=4), form="subgroup", cache=False,
+        schedule={"gemm_0": schedule})
+    arrays = [dpt.ones(shape, dtype="f4", order="F", sycl_queue=queue()) for shape in ((9, 4), (4, 3), (9, 3))]
+    with pytest.raises(ScheduleError, match="is vectorized under its guard, which takes vectors with masks"):
+        kernel(*arrays, group_size=1)

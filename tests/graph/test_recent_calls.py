@@ -269,3 +269,61 @@ def test_a_setting_leaves_it_away():
         for _ in range(CALLS + 2):
             twice(x)
     assert twice._recent.calls == ()
+
+
+def test_arguments_by_name_are_those_in_their_places(monkeypatch):
+    @tl_dpnp.fuse
+    def step(a, b, scale=2.0, *, shift=1.0):
+        return a * b * scale - a + shift
+
+    x, y = numbers(6, 4), numbers(6, 4) - 3
+    plain = step.function
+    remembered(step, x, y)
+    with monkeypatch.context() as patched:
+        patched.setattr(step, "_key", None)
+        for call in (lambda f: f(x, b=y), lambda f: f(b=y, a=x), lambda f: f(a=x, b=y)):
+            np.testing.assert_array_equal(call(step).asnumpy(), call(plain).asnumpy())
+    for call in (
+        lambda f: f(x, scale=3.0, b=y), lambda f: f(y, b=x, shift=4.0), lambda f: f(shift=0.5, scale=4.0, b=x, a=y),
+    ):
+        for _ in range(CALLS + 2):
+            np.testing.assert_array_equal(call(step).asnumpy(), call(plain).asnumpy())
+    for wrong in ({"a": x}, {"c": y}, {"b": y, "c": y}, {"b": y, "scale": 1.0, "shift": 1.0, "d": 2.0}):
+        with pytest.raises(TypeError):
+            step(x, **wrong)
+    step.clear()
+    step.warmup(tl_dpnp.spec(x.shape, x.dtype), b=tl_dpnp.spec(y.shape, y.dtype))
+    compiled = step.stats.compilations
+    np.testing.assert_array_equal(step(b=y, a=x).asnumpy(), plain(x, y).asnumpy())
+    assert step.stats.compilations == compiled
+
+
+def test_functions_that_can_tell_see_arguments_by_name():
+    @tl_dpnp.fuse
+    def collected(a, *others, **named):
+        return a * (len(others) + 2 * len(named)) + sum(named.values())
+
+    @tl_dpnp.fuse
+    def only_in_place(a, /, **a_named):
+        return a + a_named["a"] * 2
+
+    x, y = numbers(6, 4), numbers(6, 4) - 3
+    for _ in range(CALLS + 2):
+        np.testing.assert_array_equal(collected(x, b=y).asnumpy(), (x * 2 + y).asnumpy())
+        np.testing.assert_array_equal(collected(x, y).asnumpy(), x.asnumpy())
+        np.testing.assert_array_equal(only_in_place(x, a=y).asnumpy(), (x + y * 2).asnumpy())
+
+
+def test_a_bound_method_takes_arguments_by_name():
+    class Model:
+        def __init__(self, weight):
+            self.weight = weight
+
+        def step(self, a, b):
+            return a * self.weight - b
+
+    x, y = numbers(6, 4), numbers(6, 4) - 3
+    model = Model(2.0)
+    step = tl_dpnp.fuse(model.step)
+    for _ in range(CALLS + 2):
+        np.testing.assert_array_equal(step(b=y, a=x).asnumpy(), (x * 2 - y).asnumpy())

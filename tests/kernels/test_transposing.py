@@ -10,10 +10,10 @@ import pytest
 from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import I64
-from tl_dpnp.kernels.simd import PART_BITS, transpose, transpose_parts
+from tl_dpnp.kernels.simd import lanes_of_part, transpose, transpose_parts
 
 _FLOAT = ir.FloatType()
-_PART = PART_BITS // 32
+_PART = lanes_of_part(_FLOAT)
 
 
 def _vector(builder: ir.IRBuilder, start: ir.Value, place: int, width: int) -> ir.Value:

@@ -120,7 +120,7 @@ def test_products_of_few_rows(core: Core, element: ScalarType, monkeypatch: pyte
 @pytest.mark.parametrize(("sizes", "transposes", "tiling"), [
     ((4, 4, 4), (False, False), None), ((8, 8, 8), (False, False), None), ((3, 9, 8), (False, False), None),
     # Of the transposed A, a copy is read.
-    ((3, 17, 21), (True, False), None), ((5, 33, 30), (True, True), None),
+    ((3, 17, 21), (True, False), None), ((5, 33, 3), (True, True), None),
     # A last tile of one column; a sum whose steps no loop does together; one that is done at once.
     ((3, 17, 21), (False, False), Tiling(1, 8, 4)), ((7, 12, 13), (False, False), Tiling(1, 6, 1)),
     ((6, 11, 7), (False, False), Tiling(1, 11, 7)), ((2, 19, 5), (False, True), Tiling(1, 19, 2)),

@@ -35,8 +35,12 @@ REFUSED: dict[str, tuple[Callable[[Schedule], object], str]] = {
         lambda s: [s.split(s.fuse("m", "n"), 4), s.reorder("m*n.1", "m*n.0")], "m*n.1 computes m from an outer loop"),
     "vectorize fused": (
         lambda s: [s.split(s.fuse("m", "n"), 4), s.vectorize("m*n.1")], "m is computed from m*n.1 and others"),
-    "vectorize guard": (
-        lambda s: [s.split("m", 3, tail="guard"), s.vectorize("m.1")], "the guard of m.1 depends on m.1"),
+    "vectorize guard of others": (
+        lambda s: [s.split(s.split("m", 3, tail="guard").inner, 2, tail="guard"), s.vectorize("m.1.1")],
+        "the guard of m.1.1 depends on m.1.1"),
+    "vectorize guard across": (
+        lambda s: [s.split("n", 3, tail="guard"), s.vectorize("n.1")],
+        "lanes of n.1 are guarded, and B[k, n.0 + n.1] is not consecutive along it"),
     "vectorize twice": (
         lambda s: [s.vectorize("m"), s.vectorize("n")],
         "m is vectorized around another vectorized loop, which is no copy"),

@@ -16,9 +16,10 @@ USABLE = [core.name for core in CORES.values() if core.vector_bytes <= VECTOR_BY
 DTYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "i32": np.int32, "i16": np.int16, "i8": np.int8}
 
 
-def source(m: int, n: int, k: int, element: str, transposes: str, beta: int) -> str:
+def source(m: int, n: int, k: int, element: str, transposes: str, beta: int, known: bool = True) -> str:
     a, b = (k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[1] == "t" else (k, n)
-    types = {name: f"{element}x{rows}x{columns}" for name, (rows, columns) in {"a": a, "b": b, "c": (m, n)}.items()}
+    sizes = {"a": a, "b": b, "c": (m, n)} if known else dict.fromkeys("abc", ("?", "?"))
+    types = {name: f"{element}x{rows}x{columns}" for name, (rows, columns) in sizes.items()}
     parameters = ", ".join(f"%{name}: memref<{type_}x?>" for name, type_ in types.items())
     views = "".join(f"  %{name}g = subview %{name}[:,:,%g] : memref<{type_}x?>\n" for name, type_ in types.items())
     left, right, result = (f"memref<{type_}>" for type_ in types.values())
@@ -35,27 +36,51 @@ def inside(values: np.ndarray) -> tuple[dpnp.ndarray, dpnp.ndarray]:
     return tl_dpnp.rev(part), memory
 
 
-@pytest.mark.parametrize("core", USABLE)
-@pytest.mark.parametrize("element", DTYPES)
-def test_products_are_right_on_every_core(core, element):
-    """Rows that fill less than a vector, several, or leave some over are all drawn; nothing else is written."""
-    rng = np.random.default_rng([*core.encode(), *element.encode()])
-    for _ in range(6):
-        m, n, k = (int(rng.integers(1, most)) for most in (rng.choice([8, 17, 40]), 20, 20))
-        transposes, beta, groups = "".join(rng.choice(["n", "t"], 2)), int(rng.integers(0, 2)), 3
-        left, right = (k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[1] == "t" else (k, n)
-        a, b, c = (rng.integers(-3, 4, (*shape, groups)).astype(DTYPES[element]) for shape in (left, right, (m, n)))
-        letters = ("ki" if transposes[0] == "t" else "ik"), ("jk" if transposes[1] == "t" else "kj")
-        expected = np.einsum(f"{letters[0]}g,{letters[1]}g->ijg", a.astype(int), b.astype(int)) + beta * c.astype(int)
-        text = source(m, n, k, element, transposes, beta)
-        with config.scope(CORE=core):
-            kernel = tl_dpnp.compile(text)
+def check_product(
+    core: str, element: str, sizes: tuple[int, int, int], transposes: str, beta: int, rng: np.random.Generator,
+    known: bool = True,
+) -> None:
+    """Compare a batch of products with NumPy; nothing but their results is written."""
+    (m, n, k), groups = sizes, 3
+    left, right = (k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[1] == "t" else (k, n)
+    a, b, c = (rng.integers(-3, 4, (*shape, groups)).astype(DTYPES[element]) for shape in (left, right, (m, n)))
+    letters = ("ki" if transposes[0] == "t" else "ik"), ("jk" if transposes[1] == "t" else "kj")
+    expected = np.einsum(f"{letters[0]}g,{letters[1]}g->ijg", a.astype(int), b.astype(int)) + beta * c.astype(int)
+    text = source(m, n, k, element, transposes, beta, known)
+    with config.scope(CORE=core, SPECIALIZE=known):
+        kernel = tl_dpnp.compile(text)
         (left_array, _), (right_array, _), (result, memory) = map(inside, (a, b, c))
         kernel(left_array, right_array, result)
-        around = memory.asnumpy()
-        np.testing.assert_array_equal(around[64:-64].reshape(c.shape[::-1]).T, expected.astype(c.dtype), err_msg=text)
-        assert (around[:64] == 7).all()
-        assert (around[-64:] == 7).all()
+    around = memory.asnumpy()
+    np.testing.assert_array_equal(around[64:-64].reshape(c.shape[::-1]).T, expected.astype(c.dtype), err_msg=text)
+    assert (around[:64] == 7).all()
+    assert (around[-64:] == 7).all()
+
+
+@pytest.mark.parametrize("core", USABLE)
+@pytest.mark.parametrize("element", DTYPES)
+@pytest.mark.parametrize("known", [True, False])
+def test_products_are_right_on_every_core(core, element, known):
+    """Rows that fill less than a vector, several, or leave some over are all drawn."""
+    rng = np.random.default_rng([*core.encode(), *element.encode()])
+    for _ in range(6 if known else 2):
+        sizes = tuple(int(rng.integers(1, most)) for most in (rng.choice([8, 17, 40]), 20, 20))
+        transposes, beta = "".join(rng.choice(["n", "t"], 2)), int(rng.integers(0, 2))
+        check_product(core, element, sizes, transposes, beta, rng, known)
+
+
+@pytest.mark.parametrize("core", USABLE)
+@pytest.mark.parametrize(("element", "sizes", "transposes"), [
+    # Fewer rows, or columns, than a vector has lanes; a single one.
+    ("f32", (14, 5, 13), "tn"), ("f64", (3, 4, 3), "tn"), ("f16", (9, 3, 2), "tt"), ("f32", (5, 6, 1), "tn"),
+    ("i8", (19, 4, 21), "tn"),
+    # Copies that are made for one tile of rows after the other, the last of them lower.
+    ("f32", (85, 9, 61), "tn"), ("f64", (61, 7, 60), "tt"),
+    # Vectors along the columns of C, stored across these: at once, and for one tile of rows after the other.
+    ("f32", (37, 19, 90), "tt"), ("f64", (13, 9, 70), "tt"), ("f64", (24, 16, 96), "tt"), ("f64", (58, 4, 80), "tn"),
+])
+def test_matrices_that_are_read_across_their_columns(core, element, sizes, transposes):
+    check_product(core, element, sizes, transposes, 0, np.random.default_rng(sizes))
 
 
 @pytest.mark.parametrize("core", USABLE)

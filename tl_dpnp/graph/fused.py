@@ -52,6 +52,8 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 #: Values of a number with plans of their own after which it is said that there are many.
 _MANY_VALUES = 64
+#: The flags of code with ``*arguments`` or ``**keywords``.
+_COLLECTS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 class FusedFunction(FunctionWrapper, Generic[_P, _R]):
@@ -112,6 +114,8 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
     def __call__(self, *arguments: _P.args, **keywords: _P.kwargs) -> _R:
         """Call the function; results are plain `dpnp.ndarray` objects."""
         result: _R
+        if keywords:
+            arguments, keywords = self._by_position(arguments, keywords)
         trace = active_trace()
         if trace is None and not keywords and self.enabled:
             for run in self._recent.short:  # this is all that most repeated calls do
@@ -155,6 +159,7 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
     def explain(self, *arguments: Any, **keywords: Any) -> Any:
         """Call the function and return what became of it, a `tl_dpnp.graph.explain.Explanation`."""
         check_process()
+        arguments, keywords = self._by_position(arguments, keywords)
         key = self._key(arguments, keywords)
         _, trace, again = self._trace_call(key, arguments, keywords, True)
         return Explanation.of_trace(self.name, trace, again)
@@ -175,7 +180,7 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
             return
         made: dict[int, Any] = {}
         arguments = placeholders(arguments, made)
-        keywords = placeholders(keywords, made)
+        arguments, keywords = self._by_position(arguments, placeholders(keywords, made))
         key = self._key(arguments, keywords)
         if not self._has_plan(key, arguments, keywords):
             self._trace_call(key, arguments, keywords, True, True)
@@ -199,6 +204,21 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
     @property
     def _compilations(self) -> int:
         return self._history.compilations
+
+    def _by_position(self, arguments: Any, keywords: Any) -> tuple[Any, Any]:
+        """Return the arguments of a call with those by name in their places, where the function cannot tell.
+
+        One that collects names can, and an argument between them may be left out.
+        """
+        if not keywords or self.function is not self.code:
+            return arguments, keywords
+        code = self.code.__code__
+        first, last = len(arguments), len(arguments) + len(keywords)
+        names = code.co_varnames[first:last]
+        if first < code.co_posonlyargcount or last > code.co_argcount or code.co_flags & _COLLECTS or any(
+                name not in keywords for name in names):
+            return arguments, keywords
+        return (*arguments, *[keywords[name] for name in names]), {}
 
     def _key(self, arguments: Sequence[Any], keywords: dict[str, Any]) -> CallKey:
         """Return the key of a call."""

@@ -19,6 +19,7 @@ from tl_dpnp.scalars import ScalarType
 __all__ = [
     "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "MOST_LANES", "PRIVATE", "Intrinsic", "PairsType", "builtin",
     "constant", "counted_loop", "each_part", "first_lanes", "get_lane", "if_then", "index", "int32", "lanes",
+    "lanes_below",
     "mangled_type", "masked_load", "masked_store", "most_lanes", "numbers_of", "power_of_two", "private_array",
     "select", "set_lane", "shuffle", "splat", "storage_type", "undefined", "value_type", "vector_of",
 ]
@@ -261,6 +262,14 @@ def select(builder: ir.IRBuilder, condition: ir.Value, then: ir.Value, otherwise
 def first_lanes(active: int, width: int) -> ir.Constant:
     """Return the mask of the first lanes of a vector."""
     return ir.Constant(ir.VectorType(I1, width), [ir.Constant(I1, lane < active) for lane in range(width)])
+
+
+def lanes_below(builder: ir.IRBuilder, count: ir.Value, numbers: range, width: int) -> ir.Value:
+    """Return the mask of the lanes of a vector with one of these `numbers`, which begin it, below a `count`."""
+    most = index(numbers.stop)
+    count = builder.trunc(builder.select(builder.icmp_signed("<", count, most), count, most), I32)
+    lanes_ = ir.Constant(ir.VectorType(I32, width), [ir.Constant(I32, numbers.start + lane) for lane in range(width)])
+    return builder.icmp_signed("<", lanes_, splat(builder, count, width))
 
 
 def masked_load(builder: ir.IRBuilder, pointer: ir.Value, active: ir.Value, alignment: int) -> ir.Value:

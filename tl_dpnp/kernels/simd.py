@@ -11,11 +11,17 @@ from tl_dpnp.kernels.llvm import PairsType, get_lane, lanes, shuffle, splat
 from tl_dpnp.kernels.simd_rows import SimdRow
 from tl_dpnp.scalars import SCALAR_TYPES, ScalarType
 
-__all__ = ["PART_BITS", "outer_product", "total_of_lanes", "transpose", "transpose_parts"]
+__all__ = ["lanes_of_part", "outer_product", "total_of_lanes", "transpose", "transpose_parts"]
 
 #: Bits of the parts of a vector register within which x86-64 interleaves elements.
-PART_BITS = 128
+_PART_BITS = 128
 _BITS = {"float": 32, "double": 64, **{f"i{bits}": bits for bits in (8, 16, 32, 64)}}
+
+
+def lanes_of_part(type_: ir.Type) -> int:
+    """Return how many elements of a vector, or of such ones, are interleaved with one another, which are 128 bits."""
+    number = type_.element if isinstance(type_, ir.VectorType) else type_
+    return max(1, _PART_BITS // (_BITS[str(number)] * (2 if isinstance(type_, PairsType) else 1)))
 
 
 def outer_product(
@@ -56,8 +62,7 @@ def transpose(builder: ir.IRBuilder, rows: Sequence[ir.Value]) -> list[ir.Value]
     if count == 1:
         return list(rows)
     assert all(lanes(row.type) == count for row in rows)
-    bits = _BITS[str(rows[0].type.element)] * (2 if isinstance(rows[0].type, PairsType) else 1)
-    part = min(count, PART_BITS // bits)
+    part = min(count, lanes_of_part(rows[0].type))
     parts = count // part
     result: list[ir.Value] = []
     for first in range(0, count, part):

@@ -30,6 +30,7 @@ from tl_dpnp.lowering.nest import (
     Stage,
     leaves,
     map_assigns,
+    predicate_of,
     stages_of,
 )
 
@@ -79,11 +80,11 @@ class _Placement:
         return map_assigns(nodes, change)
 
     def reserve(self, buffer: Buffer) -> None:
-        self.private += buffer.elements * buffer.element.bytes
+        self.private += buffer.room * buffer.element.bytes
         if self.private > _MOST_PRIVATE:
             raise ScheduleError(
                 f"{self.nest.name}: its registers take more than {_MOST_PRIVATE} bytes in each work-item, "
-                f"{buffer.name} alone {buffer.elements * buffer.element.bytes}: keep smaller tiles"
+                f"{buffer.name} alone {buffer.room * buffer.element.bytes}: keep smaller tiles"
             )
 
     # --- accumulators ------------------------------------------------------------------------------------------------
@@ -213,7 +214,7 @@ def _is_value(leaf: Leaf, access: Access) -> bool:
     variables = {variable for index in access.indices for variable in index}
     by_name = _by_name(leaf)
     for loop in leaf.loops:
-        if loop.guards or loop.kind in _DEALT:
+        if (loop.guards and loop.guards != (predicate_of(loop),)) or loop.kind in _DEALT:
             return False
         if loop.variable in variables and loop.kind == "serial":
             return False

@@ -91,6 +91,14 @@ class Buffer:
         assert len(static) == len(self.shape)
         return 1 + sum((size - 1) * stride for size, stride in static)
 
+    @property
+    def room(self) -> int:
+        """The number of elements that it takes, the padding behind the last one included; the shape is static."""
+        static = [size * stride for size, stride in zip(self.shape, self.strides, strict=True)
+                  if isinstance(size, int) and isinstance(stride, int)]
+        assert len(static) == len(self.shape)
+        return max(static, default=1)
+
     def reshaped(self, shape: tuple[Bound, ...]) -> Buffer:
         """Return the buffer with another shape, laid out anew."""
         return replace(self, shape=shape, strides=compact_strides(shape, self.order, self.alignment))

@@ -39,7 +39,7 @@ __all__ = [
     "Access", "Assign", "Bound", "Buffer", "Convert", "Derived", "Dimension", "Expression", "Guard", "Index", "Leaf",
     "Loop", "LoopKind", "MultiplyAdd", "Nest", "Node", "Number", "Product", "RoundDown", "Scalar", "Scope", "Stage",
     "Synchronize", "TimesI", "Total", "are_apart", "is_transposition", "leaves", "loops_of", "map_accesses",
-    "map_assigns", "round_down", "stages_of", "type_of", "variables_of",
+    "map_assigns", "predicate_of", "round_down", "stages_of", "type_of", "variables_of",
 ]
 
 #: ``set`` stores; the others update atomically: ``add`` the value, ``exchange`` it, or ``combine`` it as
@@ -251,6 +251,11 @@ def is_transposition(loop: Loop) -> bool:
         case (Loop(kind="vectorized"),):
             return loop.kind == "vectorized"
     return False
+
+
+def predicate_of(loop: Loop) -> Guard | None:
+    """Return the guard that tells which lanes of a vectorized loop take part; None where all of them do."""
+    return next((guard for guard in loop.guards if loop.kind == "vectorized" and loop.variable in guard[0]), None)
 
 
 def _are_same(nodes: tuple[Node, ...], others: tuple[Node, ...]) -> bool:

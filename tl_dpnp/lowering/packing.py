@@ -38,8 +38,14 @@ def strided_along(contraction: Contraction, axis: str) -> list[tuple[str, tuple[
 
 
 def pack(schedule: Schedule, buffer: str, modes: tuple[int, int], width: int, within: str | None = None) -> None:
-    """Read a copy of a matrix that is consecutive along the first of its `modes`, made by transposing squares."""
-    transpose(schedule, schedule.cache_read(buffer, "registers", within), modes, width)
+    """Read a copy of a matrix that is consecutive along the first of its `modes`, made by transposing squares.
+
+    With `within`, each iteration of that loop makes one of what it reads.
+    """
+    copy = schedule.cache_read(buffer, "registers", within)
+    if within is not None:
+        schedule.compute_at(copy, within)
+    transpose(schedule, copy, modes, width)
 
 
 def transpose(schedule: Schedule, copy: str, modes: tuple[int, int], width: int, within: str | None = None) -> None:

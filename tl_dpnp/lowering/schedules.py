@@ -15,7 +15,7 @@ from tl_dpnp.lowering.canonicalize import canonicalize
 from tl_dpnp.lowering.contraction import Contraction, contractions_of
 from tl_dpnp.lowering.instructions import instruction_of, whole_instruction
 from tl_dpnp.lowering.mappings.mapping import LoopMapping
-from tl_dpnp.lowering.nest import loops_of, stages_of
+from tl_dpnp.lowering.nest import loops_of, predicate_of, stages_of
 from tl_dpnp.lowering.realization import Realized, realize
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tactics.choice import ENGINES, choose
@@ -114,6 +114,9 @@ def _check(schedule: Schedule, place: Place) -> None:
         raise ScheduleError(f"{schedule.name}: {copy} is copied asynchronously, which the device does not; CUDA "
                             "devices of compute capability 8.0 or more do")
     for loop in loops_of(schedule.nest.body):
+        if predicate_of(loop) is not None and not (device.core.masks and place.frame.is_alone):
+            raise ScheduleError(f"{schedule.name}: {loop.variable} is vectorized under its guard, which takes vectors "
+                                'with masks, those of AVX-512 in the vector form; split with tail="remainder" instead')
         row = instruction_of(loop, MmaRow)
         if row is not None and device.capability < row.capability:
             needed = ".".join(map(str, row.capability))

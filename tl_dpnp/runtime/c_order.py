@@ -19,7 +19,6 @@ from tl_dpnp.runtime.recording import current as current_recording
 from tl_dpnp.runtime.watching import MACHINE_CODE, door
 
 if TYPE_CHECKING:
-    from tl_dpnp.runtime.cuda.direct import DirectCalls
     from tl_dpnp.runtime.kernel import Kernel
 
 __all__ = ["InCOrder"]
@@ -28,15 +27,17 @@ __all__ = ["InCOrder"]
 class InCOrder:
     """A kernel for arrays whose axis i, of n, is mode n - 1 - i; made by `Kernel.in_c_order`.
 
-    `direct` are the functions for repeated calls, which look at the arrays as they are given, None where those of the
-    kernel look at the reversed ones; `run` runs a call with reversed arrays that none of them took.
+    `direct` returns the functions for repeated calls with a number of work-groups, which look at the arrays as they are
+    given; it is None where those of the kernel look at the reversed ones.  `run` runs a call with reversed arrays that
+    none of them took.
 
     Errors and warnings speak of the arrays as `tl_dpnp.rev` returns them.
     """
 
     def __init__(
-        self, kernel: Kernel, signature: CallSignature, direct: DirectCalls | None,
-        run: Callable[[tuple[Any, ...], tuple[Any, ...]], None] | None,
+        self, kernel: Kernel, signature: CallSignature,
+        direct: Callable[[LaunchSize], Any] | None,
+        run: Callable[[tuple[Any, ...], tuple[Any, ...], LaunchSize], None] | None,
     ) -> None:
         self._kernel, self._direct, self._run = kernel, direct, run
         self._signature = signature
@@ -56,15 +57,15 @@ class InCOrder:
         Raises what a call of the kernel raises, and `TLTypeError` for what `tl_dpnp.rev` does not take.
         """
         direct = self._direct
-        if direct is None or self._run is None or group_size is not None or current_recording() is not None:
+        if direct is None or self._run is None or current_recording() is not None:
             self._kernel(*self._reversed(arguments, named), group_size=group_size)
             return
         if not named:
-            for function in direct.functions:
+            for function in direct(group_size).functions:
                 if function(arguments):
                     return
         given = self._signature.arranged(arguments, named)
-        self._run(self._reversed(given, {}), given)
+        self._run(self._reversed(given, {}), given, group_size)
 
     def submit(self, /, *arguments: Any, group_size: LaunchSize = None, depends: Any = (), **named: Any) -> Any:
         """Start the kernel as `Kernel.submit` does, with the reverse of each array and of the arrays in groups."""

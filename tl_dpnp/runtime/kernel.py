@@ -41,6 +41,8 @@ __all__ = ["Kernel", "KernelOptions", "Signature", "Stats"]
 
 #: What a kernel has that never runs on a device.
 _NO_DIRECT_CALLS = SimpleNamespace(functions=())
+#: Numbers of work-groups with functions of their own for repeated calls; calls with others are looked at anew.
+_MOST_SIZES = 16
 
 
 class _OfKernels:
@@ -82,6 +84,7 @@ class Kernel(Inspection):
         self._is_followed = not (self._has_axes or program.interface.asserts_addresses)
         self._reference = _reference_target(program, options) if TARGETS[options.target].is_interpreted else None
         self._direct: Any = _NO_DIRECT_CALLS
+        self._directs_of_size: dict[tuple[int, bool], Any] = {}
         self._directs: list[Any] = []
         if self._reference is None:
             self._platform = platform_for(options.target)
@@ -121,7 +124,7 @@ class Kernel(Inspection):
 
     # --- calls -----------------------------------------------------------------------------------------------------
 
-    def __call__(self, /, *arguments: Any, **named: Any) -> None:
+    def __call__(self, /, *arguments: Any, group_size: LaunchSize = None, **named: Any) -> None:
         """Run the kernel and wait until it is done; on a CUDA device only start it, on the arrays' current stream.
 
         One argument for each parameter, by position or by name: a Python or NumPy scalar; for a memref a dpnp or dpctl
@@ -140,14 +143,14 @@ class Kernel(Inspection):
         """
         # This is all that a repeated call by position does.
         if not named and current_recording() is None:
-            for function in self._direct.functions:
+            direct = self._direct if group_size is None else self._direct_of(group_size)
+            for function in direct.functions:
                 if function(arguments):
                     return
-        self._call(arguments, named)
+        self._call(arguments, named, group_size)
 
-    def _call(self, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """Run a call that no function of `_direct` took as it was given."""
-        group_size = named.pop("group_size", None)
+    def _call(self, given: tuple[Any, ...], named: dict[str, Any], group_size: LaunchSize) -> None:
+        """Run a call that no function for repeated ones took as it was given."""
         arguments = self._program.signature.arranged(given, named)
         kernel, present = self._with_present(arguments)
         if kernel is not self:
@@ -157,34 +160,50 @@ class Kernel(Inspection):
         elif self._reference is not None:
             self._reference.run(arguments, group_size)
         else:
-            if group_size is None and arguments is not given:
-                for function in self._direct.functions:
+            direct = self._direct if group_size is None else self._direct_of(group_size)
+            if arguments is not given:
+                for function in direct.functions:
                     if function(arguments):
                         return
-            self._run(arguments, group_size, self._direct, arguments)
+            self._run(arguments, group_size, direct, arguments)
+
+    def _direct_of(self, group_size: LaunchSize, in_c_order: bool = False) -> Any:
+        """Return the functions for repeated calls with a number of work-groups, which is no argument that they see."""
+        if type(group_size) is not int or not self._is_followed or self._reference is not None:
+            return _NO_DIRECT_CALLS
+        key = (group_size, in_c_order)
+        found = self._directs_of_size.get(key)
+        if found is None:
+            if len(self._directs_of_size) >= _MOST_SIZES:
+                return _NO_DIRECT_CALLS
+            found = self._directs_of_size.setdefault(key, self._platform.direct_calls())
+        return found
 
     def _run(self, arguments: Sequence[Any], group_size: LaunchSize, direct: Any, looks: tuple[Any, ...]) -> None:
         """Run a call; where it is repeated, functions of `direct` look at arguments like `looks`."""
         kernel, arguments, group_size = self._along_axes(arguments, group_size)
         launch, addresses, _arrays = kernel._launch(arguments, group_size)
         launch.run(arguments, addresses)
-        if group_size is None and self._is_followed:
-            direct.notice(launch.binding, launch, looks)
+        if direct is not _NO_DIRECT_CALLS:
+            direct.notice(launch.binding, launch, arguments, looks)
 
     @functools.cached_property
     def in_c_order(self) -> InCOrder:
         """This kernel for arrays in C order: ``kernel.in_c_order(a, b)`` is ``kernel(rev(a), rev(b))``.
 
-        Axis i of an array of n axes is mode n - 1 - i (see `tl_dpnp.rev`), also of the arrays in groups.  On CUDA
-        devices repeated calls cost no more than those with arrays that were reversed before.
+        Axis i of an array of n axes is mode n - 1 - i (see `tl_dpnp.rev`), also of the arrays in groups.  Repeated
+        calls cost no more than those with arrays that were reversed before.
         """
-        follows = TARGETS[self.options.target].follows_arrays and self._is_followed and not self._asked
-        direct: Any = self._platform.direct_calls() if follows else None
-        if direct is None:
+        if self._reference is not None or not self._is_followed or self._asked:
             return InCOrder(self, self._program.signature, None, None)
+        direct = self._platform.direct_calls()
         self._directs.append(direct)
-        return InCOrder(self, self._program.signature, direct,
-                        lambda arguments, given: self._run(arguments, None, direct, given))
+
+        def of(group_size: LaunchSize) -> Any:
+            return direct if group_size is None else self._direct_of(group_size, in_c_order=True)
+
+        return InCOrder(self, self._program.signature, of, lambda arguments, given, group_size: self._run(
+            arguments, group_size, of(group_size), given))
 
     def submit(
         self, /, *given: Any, depends: Iterable[Any] = (), group_size: LaunchSize = None, **named: Any
@@ -314,6 +333,7 @@ class Kernel(Inspection):
         call = self._binding.bind(arguments, group_size)
         binding, overloads = self._specialized(call)
         launch = overloads.launch(binding, call, self._queue_of(call))
+        launch.group_size = group_size if isinstance(group_size, int) else None
         if self._overlaps.is_over:
             return Remembered(launch, None)
         self._overlaps.look(call)
@@ -336,7 +356,7 @@ class Kernel(Inspection):
         self._memo.clear()
         if self._recent is not None:
             self._recent.clear()
-        for direct in self._directs:
+        for direct in (*self._directs, *self._directs_of_size.values()):
             direct.clear()
 
     def _queue_of(self, call: BoundCall) -> Any:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
+import numpy as np
 from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import I32, I64, counted_loop, if_then, index
@@ -187,6 +188,9 @@ class CallEmitter:
         """Return a float within its bounds; NaN and infinities are not."""
         builder = self.builder
         number = self.python("PyFloat_AsDouble", given)
+        # For an integer that no float is near to, an error is set.
+        is_float = builder.icmp_signed("==", self.of(at, "type"), index(id(float)))
+        self.require(builder.or_(is_float, builder.fcmp_unordered("!=", number, ir.Constant(_F64, -1))))
         highest = builder.bitcast(self.of(at, "highest"), _F64)
         self.require(builder.fcmp_ordered("<=", number, highest))
         self.require(builder.fcmp_ordered(">=", number, builder.fneg(highest)))
@@ -275,14 +279,24 @@ def describe_group(entry: Parameter, group: Any) -> bool:
     return True
 
 
-def describe_scalar(entry: Parameter, scalar: ScalarType) -> bool:
-    """Write which numbers go to the kernel as they are; returns False for types of parameters where none do."""
+_INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
+#: Classes whose numbers are taken as those of a class of Python are.
+_ALIKE: dict[type, tuple[type, ...]] = {
+    float: (int, np.float32, np.float64, *_INTEGERS), int: _INTEGERS, bool: (),
+}
+
+
+def describe_scalar(entry: Parameter, scalar: ScalarType, kind: type) -> bool:
+    """Write which numbers of a class go to the kernel; returns False for classes, and for types of parameters, of which
+    none do."""
     usual, least, most = usual_values(scalar)
-    entry.type = id(usual)
+    entry.type = id(kind)
+    if scalar.is_complex or kind not in (usual, *_ALIKE[usual]):
+        return False
     if scalar in (F32, F64):
         entry.kind, entry.highest = NARROW if scalar == F32 else WIDE, most
         return True
-    if scalar.is_float or scalar.is_complex:
+    if scalar.is_float:
         return False
     entry.kind, entry.least, entry.most = INTEGER, least, min(most, _HIGHEST)
     return True

@@ -28,11 +28,13 @@ class Launch(Protocol):
     """A kernel with its arguments in place but for addresses and scalars, which come with each call.
 
     `addresses` are those of the arrays for the memrefs, in order.  `binding` checks arguments for its program, which is
-    not the kernel's where that was specialized.
+    not the kernel's where that was specialized.  `group_size` is the number of work-groups that the call gave, None
+    where it follows from the arguments.
     """
 
     queue: Any
     binding: Binding
+    group_size: int | None
 
     def run(self, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
         """Run the kernel as a call does; whether that waits for its end is up to the platform."""

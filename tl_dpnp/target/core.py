@@ -202,7 +202,7 @@ class Core:
 
     @property
     def joins_parts(self) -> bool:
-        """Whether vectors of f32 that are transposed are put together of parts of 128 bits in memory.
+        """Whether vectors that are transposed, of f32 or f64, are put together of parts of 128 bits in memory.
 
         An insertion from memory takes any port, a shuffle of vectors one that multiply-adds need (Fog, "Instruction
         tables", ``VINSERTF128`` with an operand in memory).

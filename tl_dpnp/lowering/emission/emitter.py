@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from functools import partial
-from itertools import product
 from typing import TYPE_CHECKING, Literal
 
 from llvmlite import ir
@@ -32,11 +31,13 @@ from tl_dpnp.kernels.llvm import (
     if_then,
     index,
     lanes,
+    lanes_below,
+    power_of_two,
     private_array,
     value_type,
 )
 from tl_dpnp.kernels.mma.rows import MmaRow
-from tl_dpnp.kernels.simd import PART_BITS, outer_product, total_of_lanes, transpose, transpose_parts
+from tl_dpnp.kernels.simd import outer_product, total_of_lanes
 from tl_dpnp.kernels.simd_rows import SimdRow
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.asynchronous import AsynchronousCopies
@@ -45,6 +46,7 @@ from tl_dpnp.lowering.emission.facts import computes_twice, rows_mixed, stores_t
 from tl_dpnp.lowering.emission.memory import Memory, NestArguments
 from tl_dpnp.lowering.emission.prefetching import Shares
 from tl_dpnp.lowering.emission.streamed_stores import StreamedStores
+from tl_dpnp.lowering.emission.transposition import Squares
 from tl_dpnp.lowering.emission.variables import Lanes, PerLane, Variable, Variables, pieces, with_last_filled
 from tl_dpnp.lowering.instructions import instruction_named, instruction_of, multiplication_in
 from tl_dpnp.lowering.layout import SubgroupLayout
@@ -73,10 +75,11 @@ from tl_dpnp.lowering.nest import (
     is_transposition,
     leaves,
     loops_of,
+    predicate_of,
     type_of,
 )
 from tl_dpnp.records import dataclass
-from tl_dpnp.scalars import F32, ScalarType
+from tl_dpnp.scalars import ScalarType
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.emission.tensor_cores import TensorCores
@@ -97,7 +100,7 @@ def emit_nest(
     `has_near_elements`, elements for all lanes are at constant distances from one address.
     """
     private = {
-        buffer.name: private_array(builder, buffer.element, buffer.elements)
+        buffer.name: private_array(builder, buffer.element, buffer.room)
         for buffer in nest.buffers.values() if buffer.scope == "private"
     }
     for leaf in leaves(nest.body):
@@ -183,7 +186,7 @@ class _Emitter:
                     for value in loop.static_range:
                         self.iteration(loop, value)
             case "vectorized" if is_transposition(loop):
-                self.transposed(loop)
+                Squares(self.memory, self.joins_parts).copy(loop)
             case "vectorized":
                 self.vectorized(loop)
             case "lanes":
@@ -200,6 +203,10 @@ class _Emitter:
 
     def vectorized(self, loop: Loop) -> None:
         assert loop.static_range is not None
+        predicate = predicate_of(loop)
+        if predicate is not None:
+            self.predicated(loop, predicate)
+            return
         done = loop.static_range.start
         masked = self.memory.masks and are_apart(loop) and not loop.derived
         for piece in self.cut(loop, self.computes_twice, masked):
@@ -208,6 +215,22 @@ class _Emitter:
             self.iteration(loop, Lanes(piece) if len(piece) > 1 else piece[0])
             done = piece[-1] + 1
         self.memory.lanes_stored_before = self.memory.active_lanes = 0
+
+    def predicated(self, loop: Loop, predicate: Guard) -> None:
+        """Emit a vectorized loop whose lanes take part where its guard holds, which only the run shows."""
+        assert self.memory.masks
+        assert loop.static_range is not None
+        names, bound = predicate
+        around = tuple(name for name in names if name != loop.variable)
+        plain = replace(loop, guards=tuple(guard for guard in loop.guards if guard is not predicate))
+        left = self.builder.sub(self.bound(bound), self.number(self.variables.total(around)))
+        iterations = loop.static_range
+        width = min(self.vector_width, max(2, power_of_two(len(iterations))))
+        for first in iterations[::width]:
+            self.memory.mask = lanes_below(self.builder, left, range(first, min(first + width, iterations.stop)), width)
+            self.memory.active_lanes = width
+            self.iteration(plain, Lanes(tuple(range(first, first + width))))
+        self.memory.mask, self.memory.active_lanes = None, 0
 
     def iterations_loaded_ahead(self, loop: Loop, values: Sequence[int]) -> None:
         """Emit an unrolled loop whose iterations find what they read from local memory loaded."""
@@ -237,42 +260,6 @@ class _Emitter:
             cuts = with_last_filled(cuts, self.memory.vector_width, self.narrowest)
         return [tuple(min(iterations.start + start + lane, iterations.stop - 1) for lane in range(width))
                 for start, width in cuts]
-
-    def transposed(self, loop: Loop) -> None:
-        """Emit a copy between memories of which one is consecutive along this loop, the other along the one inside.
-
-        Squares of it are transposed in registers.
-        """
-        (inner,) = loop.body
-        assert isinstance(inner, Loop)
-        (copy,) = inner.body
-        assert isinstance(copy, Assign)
-        assert isinstance(copy.value, Access)
-        values = self.variables.values
-        near, far = (loop, inner) if self.memory.is_consecutive(copy.value, loop.variable) else (inner, loop)
-        for rows, columns in product(self.cut(far, True), self.cut(near, True)):
-            side = min(len(rows), len(columns))
-            for first_row, first in product(rows[::side], columns[::side]):
-                square = range(first_row, first_row + side), range(first, first + side)
-                vectors = self.columns_of_square(copy.value, far.variable, near.variable, *square)
-                values[far.variable] = Lanes(tuple(square[0])) if side > 1 else first_row
-                for values[near.variable], vector in zip(square[1], vectors, strict=True):
-                    self.memory.store(copy.target, vector)
-        del values[near.variable], values[far.variable]
-
-    def columns_of_square(self, access: Access, far: str, near: str, rows: range, columns: range) -> list[ir.Value]:
-        """Load a square whose rows are consecutive in memory and return its columns."""
-        values = self.variables.values
-
-        def load(row: int, some: range) -> ir.Value:
-            values[far], values[near] = row, Lanes(tuple(some)) if len(some) > 1 else some[0]
-            return self.memory.load(access)
-
-        part = PART_BITS // F32.bits
-        if not self.joins_parts or access.buffer.element != F32 or len(rows) <= part:
-            return transpose(self.builder, [load(row, columns) for row in rows])
-        return [vector for first in columns[::part] for vector in transpose_parts(self.builder, [
-            [load(row, range(first, first + part)) for row in rows[place::part]] for place in range(part)])]
 
     def tensorized(self, loop: Loop) -> None:
         """Emit an instruction of an engine."""
@@ -397,9 +384,13 @@ class _Emitter:
             if isinstance(value, int) and isinstance(bound, int):
                 found += [] if value < bound else [constant(I1, 0)]
                 continue
-            value = index(value) if isinstance(value, int) else value.value if isinstance(value, PerLane) else value
-            found.append(self.builder.icmp_signed("<", value, self.bound(bound)))
+            found.append(self.builder.icmp_signed("<", self.number(value), self.bound(bound)))
         return found
+
+    def number(self, value: Variable) -> ir.Value:
+        """Return a variable that is no vector as a value of the program."""
+        assert not isinstance(value, Lanes)
+        return index(value) if isinstance(value, int) else value.value if isinstance(value, PerLane) else value
 
     def branch(self, condition: ir.Value, body: Callable[[], None]) -> None:
         """Emit `body` under a condition; registers that it sets are not visible after it."""

@@ -128,6 +128,8 @@ class Memory:
     aligned: set[str] = field(default_factory=set)
     #: The lanes of a vector that have an iteration; 0 outside of vectorized loops.
     active_lanes: int = 0
+    #: Which lanes of a vector take part, where only the run shows it.
+    mask: ir.Value | None = None
     #: The first lanes of a vector that reaches back over others, which have stored these elements.
     lanes_stored_before: int = 0
     #: The innermost unrolled loop of a sum around the present place.
@@ -242,18 +244,20 @@ class Memory:
 
     def is_masked(self, access: Access, offsets: Sequence[Offset]) -> bool:
         """Whether the lanes without an iteration are left out of an access to neighbours in memory."""
+        if self.mask is not None:
+            return True
         active = self.active_lanes
         return (self.masks and 1 < active < len(offsets) and not access.buffer.element.is_subbyte
                 and are_neighbours(offsets[:active]))
 
     def masked_load(self, access: Access, offset: Offset, width: int) -> ir.Value:
         """Load the active lanes of a vector; the others are 0."""
-        active = self.active_lanes
-        key = self.key(access, (offset, width, active))
+        mask = self.mask or first_lanes(self.active_lanes, width)
+        key = self.key(access, (offset, width, self.active_lanes if self.mask is None else id(mask)))
         if key not in self.loaded:
             self.loaded[key] = load_element(
                 self.builder, access.buffer.element, self.pointer(access, offset), width,
-                self.alignment(access, offset), first_lanes(active, width))
+                self.alignment(access, offset), mask)
         return self.loaded[key]
 
     def integer_load(self, access: Access, offset: Offset) -> ir.Value:
@@ -364,9 +368,9 @@ class Memory:
         if kept != [*range(width)]:
             value = shuffle(self.builder, value, [], kept)
             offsets, width = tuple(offsets[lane] for lane in kept), len(kept)
-        if self.masks_stores and not left_out and self.is_masked(access, offsets):
+        if self.mask is not None or (self.masks_stores and not left_out and self.is_masked(access, offsets)):
             store_element(self.builder, element, value, self.pointer(access, offsets[0]),
-                          self.alignment(access, offsets[0]), first_lanes(self.active_lanes, width))
+                          self.alignment(access, offsets[0]), self.mask or first_lanes(self.active_lanes, width))
             self.changed(access)
             return
         for start, chunk in store_runs(offsets[left_out:], overlaps=self.overlaps(access)):

@@ -5,7 +5,7 @@ The rules are checked after each primitive, so that they hold in whatever order 
 
 from __future__ import annotations
 
-from tl_dpnp.lowering.nest import Access, Assign, Loop, Node, Stage, Total, leaves, loops_of
+from tl_dpnp.lowering.nest import Access, Assign, Guard, Loop, Node, Stage, Total, leaves, loops_of, predicate_of
 from tl_dpnp.lowering.schedule.draft import Draft
 
 __all__ = ["DEALT", "check"]
@@ -90,8 +90,11 @@ def _check_vectorized(draft: Draft, loop: Loop) -> None:
     name = loop.variable
     inner = list(loops_of(loop.body))
     computed = {d.variable for d in loop.derived}
+    predicate = predicate_of(loop)
+    if predicate is not None:
+        _check_predicate(draft, loop, predicate)
     for entry in (loop, *inner):
-        for index, _ in entry.guards:
+        for index, _ in (guard for guard in entry.guards if guard is not predicate):
             draft.require(not {name, *computed} & set(index), f"the guard of {entry.variable} depends on {name}")
         for derived in entry.derived:
             own = entry is loop and derived.index == (name,)
@@ -105,6 +108,22 @@ def _check_vectorized(draft: Draft, loop: Loop) -> None:
         draft.require(bool(enough), f"{target} does not use {name} in exactly one index")
     if any(entry.kind == "vectorized" for entry in inner):
         _check_transposition(draft, loop)
+
+
+def _check_predicate(draft: Draft, loop: Loop, predicate: Guard) -> None:
+    """Lanes that do not take part are left out of whole vectors: of neighbours in memory, which are only set."""
+    name = loop.variable
+    inside = {variable for inner in loops_of(loop.body) for variable in inner.variables}
+    draft.require(not loop.derived and predicate[0].count(name) == 1 and not inside & set(predicate[0]),
+                  f"the guard of {name} depends on more than its lanes")
+    for leaf in leaves(loop.body):
+        draft.require(leaf.assign.update == "set", f"lanes of {name} are guarded, and {leaf.assign.target} is atomic")
+        for access in (leaf.assign.target, *leaf.assign.reads):
+            if access.buffer.in_registers:
+                continue
+            strides = [s for entry, s in zip(access.indices, access.buffer.strides, strict=True) if name in entry]
+            whole = not strides or (strides == [1] and not access.buffer.element.is_subbyte)
+            draft.require(whole, f"lanes of {name} are guarded, and {access} is not consecutive along it")
 
 
 def _check_transposition(draft: Draft, loop: Loop) -> None:

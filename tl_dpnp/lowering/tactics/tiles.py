@@ -36,19 +36,23 @@ class Part:
         return replace(self, **(copied | split))
 
 
-def tile_columns(schedule: Schedule, contraction: Contraction, tile: int, deal: bool = False) -> list[Part]:
+def tile_columns(
+    schedule: Schedule, contraction: Contraction, tile: int, deal: bool = False, least: int = SMALL_TILE,
+    part: Part | None = None,
+) -> list[Part]:
     """Tile the columns; where their number is unknown, the rest runs in smaller tiles and then one by one.
 
-    With `deal`, the tiles are dealt out to the sub-groups, which would share few small ones badly.
+    The smallest tiles have the `least` columns.  With `deal`, the tiles are dealt out to the sub-groups, which would
+    share few small ones badly.  What is tiled is the `part` with the columns as its outer loop, by default all.
     """
     columns = contraction.columns
     if isinstance(columns, int):
         tile = min(tile, columns)
         factors = [tile, columns % tile]
     else:
-        factors = [tile] if deal or tile % SMALL_TILE else decreasing(tile, SMALL_TILE)
-    rest = Part("m.1" if deal else "m", None, None if contraction.depth is None else "k", "n",
-                 JAM if contraction.jam > 1 else None)
+        factors = [tile] if deal or tile % SMALL_TILE else decreasing(tile, SMALL_TILE, least)
+    rest = part or Part("m.1" if deal else "m", None, None if contraction.depth is None else "k", "n",
+                        JAM if contraction.jam > 1 else None)
     parts = []
     for factor in factors:
         split = schedule.split(rest.outer, factor)

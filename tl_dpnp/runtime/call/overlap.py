@@ -117,7 +117,9 @@ class Footprint:
         ]
         groups = [(_merged(_byte_ranges(argument.reached)), position in written)
                   for position, argument in enumerate(call.arguments) if isinstance(argument, GroupArgument)]
-        self._beside = [
+        #: The memrefs that may not come near arrays of groups: a number, where the memory begins and ends, in bytes
+        #: from its address, and where those arrays end and begin, together where they follow one another, in order.
+        self.beside = [
             (place, below, above, [end for _, end in ranges], [start for start, _ in ranges])
             for place, (below, above, is_written) in enumerate(memrefs) for ranges, also in groups
             if is_written or also
@@ -126,12 +128,7 @@ class Footprint:
     @property
     def is_empty(self) -> bool:
         """Whether no memref can come near another argument that matters."""
-        return not (self.pairs or self._beside)
-
-    @property
-    def is_beside_groups(self) -> bool:
-        """Whether memrefs may come near the arrays of groups."""
-        return bool(self._beside)
+        return not (self.pairs or self.beside)
 
     def may_overlap(self, addresses: Sequence[int]) -> bool:
         """Whether an array that is written, or a group, comes near another argument; `addresses` are the memrefs'."""
@@ -139,7 +136,7 @@ class Footprint:
             apart = addresses[first] - addresses[second]
             if apart + low < other_high and other_low < apart + high:
                 return True
-        for place, low, high, ends, starts in self._beside:
+        for place, low, high, ends, starts in self.beside:
             start = addresses[place] + low
             after = bisect_left(ends, start + 1)
             if after < len(starts) and starts[after] < addresses[place] + high:

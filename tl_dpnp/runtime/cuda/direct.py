@@ -59,15 +59,16 @@ class DirectCalls:
         #: The function of each launch that was run, None where there can be none, `_RAN_ONCE` until it is made.
         self._made: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
-    def notice(self, binding: Binding, launch: Any, arguments: tuple[Any, ...]) -> None:
-        """Note that a launch, a `cuda.platform.CudaLaunch`, was run with arguments that no function took."""
+    def notice(self, binding: Binding, launch: Any, arguments: Sequence[Any], looks: tuple[Any, ...]) -> None:
+        """Note that a launch, a `cuda.platform.CudaLaunch`, was run with `arguments`, for a call with `looks`, which no
+        function took."""
         if not launch.is_direct:
             return
         if launch not in self._made:
             self._made[launch] = _RAN_ONCE
             return
         if self._made[launch] is _RAN_ONCE:
-            self._made[launch] = launch.direct_call(binding, arguments)
+            self._made[launch] = launch.direct_call(binding, looks)
         made = self._made[launch]
         if made is not None and made not in self.functions:
             self.functions = (made, *self.functions[: self.MOST_FUNCTIONS - 1])
@@ -112,7 +113,7 @@ def direct_call(
             case scalar_type:
                 assert isinstance(scalar_type, ScalarType)
                 entry.place = scalars[position]
-                known = describe_scalar(entry, scalar_type) and entry.type == id(type(argument))
+                known = describe_scalar(entry, scalar_type, type(argument))
         if not known:
             return None
     values = (ctypes.c_int64 * len(flat.values))()

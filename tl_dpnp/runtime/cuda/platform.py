@@ -183,6 +183,7 @@ class CudaLaunch:
     maps = 0
     waits = False
     binding: Binding
+    group_size: int | None = None
 
     def __init__(
         self, function: driver.Function, queue: CudaDevice, flat: FlatArguments, groups: int, plan: LaunchPlan,

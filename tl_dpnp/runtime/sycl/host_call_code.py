@@ -20,7 +20,7 @@ from tl_dpnp.runtime.sycl.helper_code import GROUP_WORDS, MONOTONIC, STATE, Stat
 from tl_dpnp.runtime.sycl.result_code import ResultEmitter
 from tl_dpnp.target.catalog import SHORT_CALLS
 
-__all__ = ["MOST_SLOW", "HostEmitter", "HostParameter", "HostRecord", "Pair"]
+__all__ = ["MOST_SLOW", "Beside", "HostEmitter", "HostParameter", "HostRecord", "Pair"]
 
 #: Calls in a row that took too long, after which the function refuses all others.
 MOST_SLOW = 3
@@ -47,11 +47,19 @@ class Pair(ctypes.Structure):
     _fields_ = [(name, Word) for name in ("first", "second", "low", "high", "other_low", "other_high")]
 
 
+class Beside(ctypes.Structure):
+    """An array that may not come near those of a group: the place of its address, where it ends and begins, in bytes,
+    and how many pieces of memory those arrays have, with the addresses of where these end and begin, in order."""
+
+    _fields_ = [(name, Word) for name in ("place", "low", "high", "count", "ends", "starts")]
+
+
 class HostRecord(Record):
     """A launch.
 
     `queue` is the address of a ``sycl::queue``, `turn` the lock of Python to hold while waiting for it; `acquire`,
-    `release` and `array` are names, Python strings.  There are `pair_count` arrays that may not overlap at `pairs`.
+    `release` and `array` are names, Python strings.  There are `pair_count` arrays that may not overlap at `pairs`,
+    and `beside_count` that may not come near those of groups at `beside`.
     The kernel's function for a work-item is at `kernel`; there are `items` of them, or others where the word of the
     values at `chunk` is changed, which says how many of the `groups` of the language each has.  `alone` is the least
     time on one thread, in nanoseconds, and `counted` how often that was taken; `gained` is what sharing has saved
@@ -73,7 +81,7 @@ class HostRecord(Record):
         "longest", "taken", "slow",
         "groups", "chunk", "alone", "counted", "gained",
         "results", "result_count", "operands", "operand_count", "returned", "array_class",
-        "places", "place_count", "misses", "calls",
+        "places", "place_count", "misses", "calls", "beside", "beside_count",
     )]
 
 
@@ -195,6 +203,7 @@ class HostEmitter(CallEmitter):
         if_then(builder, builder.or_(builder.not_(is_to_run), makes), self._require_different)
         if_then(builder, builder.not_(is_to_run), self._only_looked)
         self._require_apart()
+        self._require_beside()
         self.results.take()
         self._wait()
         releases = builder.icmp_signed(">=", self.field("taken"), index(SHORT_CALLS.worth_releasing))
@@ -248,6 +257,41 @@ class HostEmitter(CallEmitter):
             return []
 
         counted_loop(builder, index(0), self.field("pair_count"), index(1), [], look)
+
+    def _require_beside(self) -> None:
+        """Refuse arrays that come near those of a group: of these, the first that ends behind it begins there, too."""
+        builder, words = self.builder, ctypes.sizeof(Beside) // 8
+
+        def look(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
+            at = builder.mul(number, index(words))
+            place, low, high, count, ends, starts = (
+                self.load(self.field("beside"), builder.add(at, index(word))) for word in range(words))
+            address = self.load(builder.add(self.values, place), index(0))
+            first = self._first_above(ends, count, builder.add(address, low))
+
+            def require_behind() -> None:
+                behind = builder.icmp_signed(">=", self.load(starts, first), builder.add(address, high))
+                self.require(behind)
+
+            if_then(builder, builder.icmp_signed("<", first, count), require_behind)
+            return []
+
+        counted_loop(builder, index(0), self.field("beside_count"), index(1), [], look)
+
+    def _first_above(self, table: ir.Value, count: ir.Value, bound: ir.Value) -> ir.Value:
+        """Return the number of the first word of a table in order that is above a bound, by halving what is left."""
+        builder = self.builder
+
+        def halve(_: ir.Value, ends: Sequence[ir.Value]) -> Sequence[ir.Value]:
+            low, high = ends
+            is_left = builder.icmp_signed("<", low, high)
+            middle = builder.select(is_left, builder.lshr(builder.add(low, high), index(1)), index(0))
+            is_above = builder.icmp_signed(">", self.load(table, middle), bound)
+            beyond = builder.select(builder.and_(is_left, builder.not_(is_above)), builder.add(middle, index(1)), low)
+            return [beyond, builder.select(builder.and_(is_left, is_above), middle, high)]
+
+        rounds = builder.sub(index(64), builder.ctlz(count, ir.Constant(ir.IntType(1), 0)))
+        return counted_loop(builder, index(0), rounds, index(1), [index(0), count], halve)[0]
 
     def _wait(self) -> None:
         """Wait for the queue, in turns with other threads."""

@@ -31,6 +31,8 @@ __all__ = ["CALLS_BEFORE", "NUMBERS", "HostCalls", "ShortCalls", "call_remarks"]
 CALLS_BEFORE = 24
 #: Which calls are short, and which are helped with.
 NUMBERS = SHORT_CALLS
+#: Mixtures of classes of arguments that have functions of their own.
+_MOST_MIXTURES = 4
 _TOO_LONG = "they take too long"
 
 Function = Callable[[tuple[Any, ...]], bool]
@@ -65,8 +67,8 @@ class ShortCalls:
         self.function: Function | None = None
         #: Why there is no function and will be none.
         self.problem: str | None = None
-        self._was_asked = False
-        self._function_of_call: Function | None = None
+        #: What was made for the classes of arguments, and for those that are given as they are passed on.
+        self._functions_of_calls: dict[tuple[Any, ...], Function | None] = {}
         if not config.get("SHORT_CALLS"):
             self.problem = "TL_DPNP_SHORT_CALLS is 0"
         elif not plan.frame.is_alone:
@@ -105,15 +107,20 @@ class ShortCalls:
             helpers.start(launch.queue.sycl_device.max_compute_units)
         return None
 
-    def function_of_call(self, binding: Binding, launch: Any, arguments: Sequence[Any]) -> Function | None:
-        """Return a function that checks the arguments of calls like the first one and runs them; None without any.
+    def function_of_call(
+        self, binding: Binding, launch: Any, arguments: Sequence[Any], looks: Sequence[Any]
+    ) -> Function | None:
+        """Return a function that checks the arguments of calls like this one and runs them; None without any.
 
-        There is one for a launch: calls with arrays of other classes take another way.
+        They are given like `looks`, and passed on like `arguments`.  There are few for a launch: calls with more
+        mixtures of classes take another way.
         """
-        if not self._was_asked and self._made is not None:
-            self._was_asked = True
-            self._function_of_call = self._made.of_arguments(binding, launch, arguments)
-        return self._function_of_call
+        if self._made is None:
+            return None
+        key = (looks is arguments, *map(type, looks))
+        if key not in self._functions_of_calls and len(self._functions_of_calls) < _MOST_MIXTURES:
+            self._functions_of_calls[key] = self._made.of_arguments(binding, launch, arguments, looks)
+        return self._functions_of_calls.get(key)
 
     @property
     def are_worth_results(self) -> bool:
@@ -133,18 +140,20 @@ class ShortCalls:
 class HostCalls:
     """The functions for the short calls that a kernel repeated last."""
 
-    MOST_FUNCTIONS = 4
+    MOST_FUNCTIONS = 8
 
     def __init__(self) -> None:
         #: Each returns False for arguments of another form.
         self.functions: tuple[Function, ...] = ()
 
-    def notice(self, binding: Binding, launch: Any, arguments: tuple[Any, ...]) -> None:
-        """Note that a launch was run with arguments that no function took."""
+    def notice(
+        self, binding: Binding, launch: Any, arguments: Sequence[Any], looks: tuple[Any, ...]
+    ) -> None:
+        """Note that a launch was run with `arguments`, for a call with `looks`, which no function took."""
         short = launch.short
         if short is None or short.function is None:
             return
-        function = short.function_of_call(binding, launch, arguments)
+        function = short.function_of_call(binding, launch, arguments, looks)
         if function is not None and function not in self.functions:
             self.functions = (function, *self.functions[: self.MOST_FUNCTIONS - 1])
 

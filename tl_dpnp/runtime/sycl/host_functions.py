@@ -20,6 +20,7 @@ from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.flattening import flatten
 from tl_dpnp.runtime.call.group import Group
 from tl_dpnp.runtime.call.overlap import Footprint
+from tl_dpnp.runtime.call.scalar_arguments import usual_values
 from tl_dpnp.runtime.native_calls import ANY, INTEGER, describe_group, describe_scalar, native_function
 from tl_dpnp.runtime.sycl.dpctl_adapter import ExecutionPlacementError, KernelHandle, native_interface
 from tl_dpnp.runtime.sycl.dpnp_adapter import is_plain_dpnp_array
@@ -85,9 +86,14 @@ class HostFunctions:
         """Whether the function has taken too long too often, and refuses all calls."""
         return bool(self.record.slow >= MOST_SLOW)
 
-    def of_arguments(self, binding: Binding, launch: Any, arguments: Sequence[Any]) -> Function | None:
-        """Return a function of the arguments of a call like this one, of the launch; None where there is none."""
-        return _function_of_arguments(self, binding, launch, arguments)
+    def of_arguments(
+        self, binding: Binding, launch: Any, arguments: Sequence[Any], looks: Sequence[Any]
+    ) -> Function | None:
+        """Return a function for calls of the launch with arguments that look like `looks`; None where there is none.
+
+        `arguments` are those of the launch: the same, or the arrays of these with their axes reversed.
+        """
+        return _function_of_arguments(self, binding, launch, arguments, looks)
 
 
 def functions_of(launch: Any, handle: KernelHandle, plan: LaunchPlan, longest: float) -> HostFunctions | str:
@@ -112,36 +118,38 @@ def _function_of_addresses(
     for place, entry in zip(flat.addresses, parameters, strict=False):
         entry.kind, entry.type, entry.place, entry.most = INTEGER, id(int), offsets[place], (1 << 63) - 1
     for scalar, entry in zip(flat.scalars, parameters[len(flat.addresses):], strict=True):
-        if not describe_scalar(entry, scalar.type):
+        if not describe_scalar(entry, scalar.type, usual_values(scalar.type)[0]):
             return None
         entry.place = offsets[scalar.place]
     return launch_function(launch, code, longest, parameters, (), [])
 
 
 def _function_of_arguments(
-    functions: HostFunctions, binding: Binding, launch: Any, arguments: Sequence[Any]
+    functions: HostFunctions, binding: Binding, launch: Any, arguments: Sequence[Any], looks: Sequence[Any]
 ) -> Function | None:
     flat = launch.flat
     keep: list[Any] = []
     if any(isinstance(parameter.type, GroupType) and type(argument) is not Group
-           for parameter, argument in zip(binding.parameters, arguments, strict=True)):
+           for parameter, argument in zip(binding.parameters, looks, strict=True)):
         return None  # the next call with a list has tables of its own
     try:
-        call = binding.bind(arguments)
+        call = binding.bind(arguments, launch.group_size)
     except (TLError, ExecutionPlacementError):  # another thread has changed an argument: the next call says so
         return None
     footprint = Footprint(call, binding.program.usage.written)
-    if footprint.is_beside_groups or not _is_for(launch, binding, call, functions.plan.parts):
+    if not _is_for(launch, binding, call, functions.plan.parts):
         return None
     parameters = (HostParameter * len(arguments))()
     offsets, _ = argument_offsets(argument_types(flat))
     places, scalars = iter(flat.addresses), {scalar.position: scalar for scalar in flat.scalars}
     for position, (argument, parameter, entry) in enumerate(
-            zip(arguments, binding.parameters, parameters, strict=True)):
+            zip(looks, binding.parameters, parameters, strict=True)):
         match parameter.type:
             case MemrefType():
                 entry.place = offsets[next(places)]
                 view = call.arguments[position].views[0]
+                if looks is not arguments:
+                    view = view._replace(shape=view.shape[::-1], strides=view.strides[::-1])
                 is_known = describe_array(entry, argument, view, keep)
                 if position in binding.program.usage.written:
                     entry.flags = entry.mask = native_interface().writable
@@ -150,12 +158,13 @@ def _function_of_arguments(
             case _:
                 scalar = scalars[position]
                 entry.place = offsets[scalar.place]
-                is_known = describe_scalar(entry, scalar.type) and entry.type == id(type(argument))
+                is_known = describe_scalar(entry, scalar.type, type(argument))
         if not is_known:
             return None
     pairs = [(offsets[flat.addresses[first]], offsets[flat.addresses[second]], *extents)
              for first, second, *extents in footprint.pairs]
-    return launch_function(launch, functions.code, functions.longest, parameters, pairs, keep)[1]
+    beside = [(offsets[flat.addresses[place]], *others) for place, *others in footprint.beside]
+    return launch_function(launch, functions.code, functions.longest, parameters, pairs, keep, beside)[1]
 
 
 def _is_for(launch: Any, binding: Binding, call: BoundCall, parts: int) -> bool:

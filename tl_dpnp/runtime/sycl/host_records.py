@@ -20,7 +20,7 @@ from tl_dpnp.runtime.native_calls import ARRAY, OBJECT, native_function
 from tl_dpnp.runtime.sycl.arrays import view_of
 from tl_dpnp.runtime.sycl.dpctl_adapter import native_interface
 from tl_dpnp.runtime.sycl.dpnp_adapter import ARRAY_ATTRIBUTE, is_plain_dpnp_array, usm_array_of
-from tl_dpnp.runtime.sycl.host_call_code import HostEmitter, HostParameter, HostRecord, Pair
+from tl_dpnp.runtime.sycl.host_call_code import Beside, HostEmitter, HostParameter, HostRecord, Pair
 from tl_dpnp.runtime.sycl.host_code_adapter import HostCode, argument_offsets
 from tl_dpnp.runtime.sycl.memory_pool import MEMORY_TYPES
 from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
@@ -41,10 +41,12 @@ def argument_types(flat: FlatArguments) -> list[Any]:
 
 def launch_function(
     launch: Any, code: HostCode, longest: float, parameters: Any, pairs: Sequence[tuple[int, ...]], keep: list[Any],
-    *, fixed: Mapping[int, Any] = MappingProxyType({}), more_values: int = 0, **fields: int,
+    beside: Sequence[tuple[Any, ...]] = (), *, fixed: Mapping[int, Any] = MappingProxyType({}), more_values: int = 0,
+    **fields: int,
 ) -> tuple[HostRecord, Callable[[tuple[Any, ...]], Any]]:
     """Return the record of a launch, and the function for it.
 
+    `pairs` are the fields of each `Pair`; `beside` those of each `Beside`, with lists in the place of addresses.
     `fixed` are values of ctypes for scalars, by their places among the arguments.  There is room for `more_values`
     behind what the kernel takes.  `fields` are others of the record.
     """
@@ -56,13 +58,18 @@ def launch_function(
         if value is not None:
             ctypes.memmove(ctypes.addressof(values) + offset, ctypes.addressof(value), ctypes.sizeof(value))
     apart = (Pair * len(pairs))(*(Pair(*pair) for pair in pairs))
+    tables = [tuple((ctypes.c_int64 * len(table))(*table) for table in entry[-2:]) for entry in beside]
+    near = (Beside * len(beside))(*(
+        Beside(*entry[:-2], len(both[0]), *map(ctypes.addressof, both))
+        for entry, both in zip(beside, tables, strict=True)))
     record = HostRecord(
         ctypes.addressof(parameters), len(parameters), ctypes.addressof(values), len(values),
         launch.queue.addressof_ref(), id(launch.turn), *map(id, NAMES), id(usm_ndarray), ctypes.addressof(apart),
         len(apart), code.address, launch.global_range[0], round(longest * 1e9),
-        groups=flat.values[-3].value, chunk=offsets[-2], **fields,
+        groups=flat.values[-3].value, chunk=offsets[-2],
+        beside=ctypes.addressof(near), beside_count=len(near), **fields,
     )
-    alive = (parameters, values, apart, keep, code, launch.queue, launch.turn, launch.keep)
+    alive = (parameters, values, apart, near, tables, keep, code, launch.queue, launch.turn, launch.keep)
     return record, native_function(HostEmitter, record, alive)
 
 

@@ -17,6 +17,7 @@ from tl_dpnp.runtime.call.arguments import BoundCall, GroupArgument, MemrefArgum
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.bounds import CHECK_RECORD_LENGTH, raise_if_failed
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, flatten
+from tl_dpnp.runtime.call.scalar_arguments import scalar_value, usual_values
 from tl_dpnp.runtime.sycl.dpctl_adapter import (
     KernelHandle,
     SubmitError,
@@ -28,6 +29,7 @@ from tl_dpnp.runtime.sycl.dpctl_adapter import (
 from tl_dpnp.runtime.sycl.host_calls import ShortCalls
 from tl_dpnp.runtime.sycl.opencl_adapter import DirectKernel, LaunchError, run_in_order, supports
 from tl_dpnp.runtime.watching import MACHINE_CODE, Description, door
+from tl_dpnp.scalars import ScalarType
 from tl_dpnp.target.device import Device
 
 __all__ = [
@@ -87,6 +89,7 @@ class Launch:
     #: What is known of short calls, where the device has them.
     short: ShortCalls | None = None
     binding: Binding
+    group_size: int | None = None
 
     def __init__(
         self, kernel: Any, queue: Any, flat: FlatArguments, global_range: list[int], local_range: list[int],
@@ -175,7 +178,8 @@ class DirectLaunch(Launch):
         function = None if short is None else short.function
         if function is not None:
             if self.flat.scalars:
-                addresses = [*addresses, *[arguments[position] for _, position, _, _ in self.flat.scalars]]
+                addresses = [*addresses, *(_usual(type_, arguments[position])
+                                           for _, position, type_, _ in self.flat.scalars)]
             if function(tuple(addresses)):
                 return
             addresses = addresses[: len(self.flat.addresses)]
@@ -222,6 +226,16 @@ class DirectLaunch(Launch):
                 except LaunchError as problem:
                     raise self._refused(problem) from problem
             return self._direct
+
+
+def _usual(scalar_type: ScalarType, argument: Any) -> Any:
+    """Return a number as machine code takes it; what it is no number for, as it is."""
+    if type(argument) is usual_values(scalar_type)[0]:
+        return argument
+    try:
+        return scalar_value(scalar_type, argument)
+    except (TypeError, OverflowError):  # OpenCL's way says what is wrong
+        return argument
 
 
 class CheckedLaunch(Launch):

@@ -120,7 +120,7 @@ def _parameters(call: CallWithResults, launch: Any, size: int, keep: list[Any]) 
                 return None
         elif position not in scalars:
             entry.kind, entry.type = ANY, id(type(argument))
-        elif not describe_scalar(entry, scalars[position]) or entry.type != id(type(argument)):
+        elif not describe_scalar(entry, scalars[position], type(argument)):
             return None
     return parameters
 
