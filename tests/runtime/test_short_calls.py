@@ -225,6 +225,69 @@ def test_more_numbers_of_work_groups_than_are_kept_are_right():
     np.testing.assert_array_equal(array.asnumpy(), range(1, 41))
 
 
+MIXED = """
+func @mixed(%al: f64, %n: i32, %A: memref<f64x?x?x?,strided<1,?,?>>, %G: group<memref<f64x?x?>>,
+            %C: memref<f64x?x?x?,strided<1,?,?>>) {
+  %g = group_id
+  %a = subview %A[:,:,%g] : memref<f64x?x?,strided<1,?>>
+  %b = load %G[%g] : group<memref<f64x?x?>>
+  %c = subview %C[:,:,%g] : memref<f64x?x?,strided<1,?>>
+  %f = cast %n : i32 -> f64
+  %s = arith.add %al, %f : f64
+  gemm.n.n %s, %a, %b, 0.0, %c
+      : f64, memref<f64x?x?,strided<1,?>>, memref<f64x?x?>, f64, memref<f64x?x?,strided<1,?>>
+}
+"""
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.filterwarnings("ignore::tl_dpnp.OverlapWarning")
+def test_the_short_way_gives_the_results_and_the_errors_of_the_thorough_one(seed):
+    """Calls of all kinds, in turns: views, gaps, groups, lists, both orders, numbers that fit and others."""
+    pick, values = chance.Random(seed), np.random.default_rng(seed)
+    short, thorough = tl_dpnp.compile(MIXED), tl_dpnp.compile(MIXED)
+    m, n, k, batch = (pick.randint(1, 6) for _ in range(4))
+
+    def array(*shape):
+        return dpnp.asarray(np.asfortranarray(values.integers(-3, 4, shape).astype("f8")), order="F")
+
+    def in_c(one):
+        return dpnp.asarray(np.ascontiguousarray(dpnp.asnumpy(one).T))
+
+    factors = [array(m, k, batch), array(m, k, batch), array(m + 2, k, batch)[1:-1], array(m, k, batch)[:, :, ::-1],
+               array(m, k + 1, batch)]
+    results = [array(m, n, batch), array(m, n, batch), array(m + 3, n, batch)[1:-2], array(m, n, batch + 1)]
+    listed = [array(k, n) for _ in range(batch)]
+    kinds = {False: (factors, [tl_dpnp.group(listed), listed], results)}
+    turned = [in_c(one) for one in listed]
+    kinds[True] = [in_c(one) for one in factors], [tl_dpnp.group(turned), turned], [in_c(one) for one in results]
+    usual = [1.0, 2.0, 3, np.float32(2)], [1, 2, np.int32(3)], [None, None, 1, batch]
+    strange = ([math.inf, True, "x", 10 ** 400, math.nan, None], [2 ** 40, 1.5, True, np.int8(-1)],
+               [0, -1, batch + 1, (batch, 1, 1), np.int64(1), "2"])
+    agreed = {True: 0, False: 0}
+    for _ in range(200):
+        in_order = pick.random() < 0.4
+        a, g, c = (pick.choice(some) for some in kinds[in_order if pick.random() < 0.97 else not in_order])
+        alpha, number, size = (pick.choice(odd if pick.random() < 0.1 else plain)
+                               for plain, odd in zip(usual, strange, strict=True))
+        before, found = dpnp.asnumpy(c).copy(), []
+        for kernel in (thorough, short):
+            call = kernel.in_c_order if in_order else kernel
+            problem = ""
+            with config.scope(SHORT_CALLS=kernel is short):
+                try:
+                    call(alpha, number, a, g, c, group_size=size)
+                except (TLError, TypeError) as error:
+                    problem = f"{type(error).__name__}: {error}"
+            found.append((problem, dpnp.asnumpy(c).tobytes()))
+            c[...] = dpnp.asarray(before)
+        assert found[0] == found[1]
+        agreed[not found[0][0]] += 1
+    assert agreed[True] > 20
+    assert agreed[False] > 20
+    assert short._direct.functions
+
+
 # --- results ---------------------------------------------------------------------------------------------------------
 
 

@@ -41,8 +41,8 @@ __all__ = ["Kernel", "KernelOptions", "Signature", "Stats"]
 
 #: What a kernel has that never runs on a device.
 _NO_DIRECT_CALLS = SimpleNamespace(functions=())
-#: Numbers of work-groups with functions of their own for repeated calls; calls with others are looked at anew.
-_MOST_SIZES = 16
+#: Kinds of repeated calls with functions of their own: numbers of work-groups, and arrays in C order.
+_MOST_SIZES = 18
 
 
 class _OfKernels:
@@ -84,8 +84,9 @@ class Kernel(Inspection):
         self._is_followed = not (self._has_axes or program.interface.asserts_addresses)
         self._reference = _reference_target(program, options) if TARGETS[options.target].is_interpreted else None
         self._direct: Any = _NO_DIRECT_CALLS
-        self._directs_of_size: dict[tuple[int, bool], Any] = {}
-        self._directs: list[Any] = []
+        #: The functions for repeated calls, by the number of work-groups that these give and by whether arrays are in
+        #: C order.
+        self._directs: dict[tuple[int | None, bool], Any] = {}
         if self._reference is None:
             self._platform = platform_for(options.target)
             if self._has_axes:
@@ -95,8 +96,7 @@ class Kernel(Inspection):
             written = self._binding.written_arrays
             self._recent = None if written is None else self._platform.recent_calls(written)
             if self._is_followed:
-                self._direct = self._platform.direct_calls()
-                self._directs.append(self._direct)
+                self._direct = self._directs[None, False] = self._platform.direct_calls()
             overloads = Overloads(code, options, self._platform, queue)
             if options.specializes:
                 specializations = Specializations(code, options, self._platform, queue)
@@ -160,32 +160,32 @@ class Kernel(Inspection):
         elif self._reference is not None:
             self._reference.run(arguments, group_size)
         else:
-            direct = self._direct if group_size is None else self._direct_of(group_size)
             if arguments is not given:
-                for function in direct.functions:
+                for function in self._direct_of(group_size).functions:
                     if function(arguments):
                         return
-            self._run(arguments, group_size, direct, arguments)
+            self._run(arguments, group_size, arguments)
 
     def _direct_of(self, group_size: LaunchSize, in_c_order: bool = False) -> Any:
-        """Return the functions for repeated calls with a number of work-groups, which is no argument that they see."""
-        if type(group_size) is not int or not self._is_followed or self._reference is not None:
+        """Return the functions for repeated calls like one."""
+        if group_size is not None and type(group_size) is not int:
             return _NO_DIRECT_CALLS
-        key = (group_size, in_c_order)
-        found = self._directs_of_size.get(key)
-        if found is None:
-            if len(self._directs_of_size) >= _MOST_SIZES:
-                return _NO_DIRECT_CALLS
-            found = self._directs_of_size.setdefault(key, self._platform.direct_calls())
-        return found
+        return self._directs.get((group_size, in_c_order), _NO_DIRECT_CALLS)
 
-    def _run(self, arguments: Sequence[Any], group_size: LaunchSize, direct: Any, looks: tuple[Any, ...]) -> None:
-        """Run a call; where it is repeated, functions of `direct` look at arguments like `looks`."""
-        kernel, arguments, group_size = self._along_axes(arguments, group_size)
-        launch, addresses, _arrays = kernel._launch(arguments, group_size)
+    def _run(
+        self, given: Sequence[Any], group_size: LaunchSize, looks: tuple[Any, ...], in_c_order: bool = False
+    ) -> None:
+        """Run a call; where it is repeated, functions look at arguments like `looks`."""
+        kernel, arguments, groups = self._along_axes(given, group_size)
+        launch, addresses, _arrays = kernel._launch(arguments, groups)
         launch.run(arguments, addresses)
-        if direct is not _NO_DIRECT_CALLS:
-            direct.notice(launch.binding, launch, arguments, looks)
+        if not self._is_followed or (group_size is not None and type(group_size) is not int):
+            return
+        key = (group_size, in_c_order)
+        if key not in self._directs and len(self._directs) < _MOST_SIZES:
+            self._directs.setdefault(key, self._platform.direct_calls())
+        if key in self._directs:
+            self._directs[key].notice(launch.binding, launch, arguments, looks)
 
     @functools.cached_property
     def in_c_order(self) -> InCOrder:
@@ -196,14 +196,9 @@ class Kernel(Inspection):
         """
         if self._reference is not None or not self._is_followed or self._asked:
             return InCOrder(self, self._program.signature, None, None)
-        direct = self._platform.direct_calls()
-        self._directs.append(direct)
-
-        def of(group_size: LaunchSize) -> Any:
-            return direct if group_size is None else self._direct_of(group_size, in_c_order=True)
-
-        return InCOrder(self, self._program.signature, of, lambda arguments, given, group_size: self._run(
-            arguments, group_size, of(group_size), given))
+        return InCOrder(
+            self, self._program.signature, functools.partial(self._direct_of, in_c_order=True),
+            lambda arguments, given, group_size: self._run(arguments, group_size, given, in_c_order=True))
 
     def submit(
         self, /, *given: Any, depends: Iterable[Any] = (), group_size: LaunchSize = None, **named: Any
@@ -356,7 +351,7 @@ class Kernel(Inspection):
         self._memo.clear()
         if self._recent is not None:
             self._recent.clear()
-        for direct in (*self._directs, *self._directs_of_size.values()):
+        for direct in [*self._directs.values()]:
             direct.clear()
 
     def _queue_of(self, call: BoundCall) -> Any:
