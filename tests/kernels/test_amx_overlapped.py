@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from tl_dpnp.kernels.amx.fetching import Fetching
 from tl_dpnp.kernels.amx.micro_kernel import tile_kernel_named
-from tl_dpnp.kernels.amx.overlapped import Overlapped
+from tl_dpnp.kernels.amx.overlapped import TERMS, Overlapped
 from tl_dpnp.kernels.amx.packing import Packer
 from tl_dpnp.kernels.amx.tiles import HardwareTiles
 from tl_dpnp.kernels.dpas.fragments import Matrix
@@ -20,20 +20,21 @@ from tl_dpnp.scalars import F32
 KERNEL = tile_kernel_named("amx_f32_bf16_bf16_from_f32_by_3")
 
 
-def emitter_of(m, n, k):
+def emitter_of(m, n, k, transposed=""):
     floats = ir.FloatType().as_pointer(GLOBAL)
     type_ = ir.FunctionType(ir.VoidType(), [floats, floats, floats, I32.as_pointer()])
     function = ir.Function(new_module("test", target_for("opencl")), type_, "f")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     a, b, c, sums = function.args
     tiles = HardwareTiles(builder)
+    of_a, of_b = (k, 1) if transposed == "A" else (1, m), (n, 1) if transposed == "B" else (1, k)
     return Overlapped(
-        builder, KERNEL, tiles, Packer(builder, KERNEL, tiles, Matrix(a, F32, (1, m)), "A", m, k),
-        Packer(builder, KERNEL, tiles, Matrix(b, F32, (1, k)), "B", n, k), Matrix(c, F32, (1, m)), sums,
+        builder, KERNEL, tiles, Packer(builder, KERNEL, tiles, Matrix(a, F32, of_a), "A", m, k),
+        Packer(builder, KERNEL, tiles, Matrix(b, F32, of_b), "B", n, k), Matrix(c, F32, (1, m)), sums,
         lambda *_: None, False, Fetching(builder, None))
 
 
-@pytest.mark.parametrize("sizes", [(64, 64, 64), (48, 48, 40), (20, 80, 100), (130, 64, 64)])
+@pytest.mark.parametrize("sizes", [(64, 64, 64), (48, 48, 60), (20, 80, 100), (130, 64, 64)])
 def test_most_rows_are_packed_between_products(sizes):
     """All but those of the first step, of each group of rows where these are in a loop."""
     emitter = emitter_of(*sizes)
@@ -68,3 +69,26 @@ def test_images_are_not_packed_before_the_last_step_that_reads_them(sizes):
         for operand, place, *what in images(step):
             assert held[operand, place] == what
             assert place < emitter.counts[operand == "B"]
+
+
+def test_tiles_of_two_terms_multiply_the_same_pairs():
+    """Two that follow one another in the order of memory, of A and of B."""
+    pairs = [(TERMS[a + place], TERMS[b + place]) for a, b in KERNEL.joined_products for place in range(2)]
+    assert sorted(pairs) == sorted(KERNEL.products)
+
+
+@pytest.mark.parametrize(("k", "tiles", "products"), [
+    (64, (2, 16), 12), (48, (2, 16), 9), (33, (2, 16), 9), (16, (1, 16), 3), (17, (1, 9), 6), (50, (2, 13), 12)])
+def test_ends_of_sums_take_half_of_the_products(k, tiles, products):
+    assert KERNEL.depth(k) == tiles
+    emitter = emitter_of(16, 16, k)
+    emitter.emit()
+    assert str(emitter.builder.function).count("tdpbf16ps") == products
+
+
+@pytest.mark.parametrize("transposed", ["", "A", "B"])
+def test_numbers_are_transposed_not_their_terms(transposed):
+    """Two squares of them for each operand that lies along the other mode: 64 permutations each."""
+    emitter = emitter_of(16, 16, 32, transposed)
+    emitter.emit()
+    assert str(emitter.builder.function).count("shufflevector") == (2 * 64 if transposed else 0)

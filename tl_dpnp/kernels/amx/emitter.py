@@ -187,18 +187,18 @@ class Emitter:
 
     def step(self, rows: list[Tile], columns: list[Tile], k: Size) -> None:
         """Emit the products of one tile along k."""
-        self.products(rows, columns,
+        self.products(rows, columns, self.kernel.products,
                       lambda i, term: (self.at(self.images_of_a, self.place_of_a(k, i, term)), ROW),
                       lambda j, term: self.image_of_b(j, k, term))
 
     def products(
-        self, rows: list[Tile], columns: list[Tile], image_of_a: Image, image_of_b: Image,
-        after: Callable[[], None] = lambda: None,
+        self, rows: list[Tile], columns: list[Tile], terms: Sequence[tuple[int, int]], image_of_a: Image,
+        image_of_b: Image, after: Callable[[], None] = lambda: None,
     ) -> None:
-        """Emit the products of one tile along k, whose images are there, and what is to come after each product."""
+        """Emit the products of some terms of one tile along k, and what is to come after each product."""
         kernel, tiles = self.kernel, self.tiles
         last: tuple[int, int] | tuple[None, None] = None, None
-        for of_a, of_b in kernel.products:
+        for of_a, of_b in terms:
             for j in columns if of_b != last[1] else ():
                 tiles.load(kernel.b(j.kind), *image_of_b(j, of_b))
             for i in rows:

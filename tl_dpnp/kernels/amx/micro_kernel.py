@@ -23,8 +23,11 @@ class TileKernel:
     together: ClassVar[int] = 2
     #: Steps of products of a row of tiles that are written one after the other, at most, with what they pack between.
     most_steps: ClassVar[int] = 30
-    #: Images of B that are packed for all rows of tiles, at most: more leave the nearest cache before they are used.
-    most_kept: ClassVar[int] = 18
+    #: Images of B that are packed for all rows of tiles, at most, for two groups of these and for more: more leave the
+    #: nearest cache before they are used.
+    most_kept: ClassVar[tuple[int, int]] = (18, 64)
+    #: Words of a term in a tile that holds two.
+    joined_words: ClassVar[int] = MOST // 2
     row: AmxRow
     terms: int = 0
 
@@ -46,7 +49,14 @@ class TileKernel:
         """Return the number of tiles along k, and the words of each along k; the last ones may hold zeros."""
         words = -(-k // self.row.per_word)
         tiles = -(-words // MOST)
-        return tiles, -(-words // tiles)
+        return tiles, MOST if self.joins(k) else -(-words // tiles)
+
+    def joins(self, k: int) -> bool:
+        """Whether the last tile along k holds two terms, which take half of a tile each.
+
+        Tiles take the same time for fewer words: three products compute what six would.
+        """
+        return self.terms == 3 and 0 < -(-k // self.row.per_word) % MOST <= self.joined_words
 
     def palette(self, m: int, n: int, k: int) -> Palette:
         """Return the shapes of the tiles: those of sums, of B, of A; see `total`, `b` and `a`."""
@@ -65,8 +75,8 @@ class TileKernel:
 
     def keeps_b(self, m: int, n: int, k: int) -> bool:
         """Whether images of B that are packed between products stay for all rows of tiles."""
-        images = self.cut(n).count * self.depth(k)[0] * self.terms
-        return self.cut(m).count <= self.together or images <= self.most_kept
+        images, groups = self.cut(n).count * self.depth(k)[0] * self.terms, -(-self.cut(m).count // self.together)
+        return groups == 1 or images <= self.most_kept[groups > 2]
 
     def _column_steps(self, n: int, k: int) -> int:
         return -(-self.cut(n).count // self.together) * self.depth(k)[0]
@@ -100,6 +110,14 @@ class TileKernel:
     def a(self, i: int) -> int:
         """Return the number of a tile of A."""
         return 6 + i
+
+    @property
+    def joined_products(self) -> tuple[tuple[int, int], ...]:
+        """The pairs of tiles with two terms, which lie in memory as 0 0 1 2: numbers of the first one of each.
+
+        Together they are `products`.
+        """
+        return (0, 2), (2, 0), (1, 1)
 
     @property
     def products(self) -> tuple[tuple[int, int], ...]:

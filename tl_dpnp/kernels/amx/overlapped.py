@@ -13,19 +13,26 @@ would take the ways to memory from these loads and from stores.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+from llvmlite import ir
 
 from tl_dpnp.kernels.amx.emitter import MOST_WRITTEN, ROW, Emitter, Tile, emit_all
-from tl_dpnp.kernels.amx.packing import plus, times
+from tl_dpnp.kernels.amx.packing import Packer, plus, times
 from tl_dpnp.kernels.amx.rows import MOST, WORD
 from tl_dpnp.kernels.dpas.fragments import Size
+from tl_dpnp.kernels.llvm import index, shuffle
 from tl_dpnp.target.core import CACHE_LINE
 
-__all__ = ["Overlapped"]
+__all__ = ["TERMS", "Overlapped"]
+
+
+#: The terms of an operand as they lie along k where tiles hold two: three tiles of neighbours.
+TERMS = (0, 0, 1, 2)
 
 
 class _Step(NamedTuple):
@@ -98,7 +105,8 @@ class Overlapped(Emitter):
 
     def _multiply(self, step: _Step, following: _Step | None) -> None:
         """Emit the products of a step, and between them what packs the operands of the following one."""
-        products = len(self.kernel.products) * len(step.rows) * len(step.columns)
+        terms = self.kernel.joined_products if self._is_joined(step.k) else self.kernel.products
+        products = len(terms) * len(step.rows) * len(step.columns)
         packing = iter(()) if following is None else self._packing(following)
         rows = 0 if following is None else self._rows_to_pack(following)
         multiplied = packed = 0
@@ -109,10 +117,49 @@ class Overlapped(Emitter):
             for _ in islice(packing, max(0, math.ceil(rows * multiplied / products) - packed)):
                 packed += 1
 
-        self.products(step.rows, step.columns,
-                      lambda i, term: (self.at(self.images_of_a, self._place_of_a(step, i, term)), ROW),
-                      lambda j, term: (self.at(self.images_of_b, self._place_of_b(step, j, term)), ROW), after)
+        if self._is_joined(step.k):
+            self.products(step.rows, step.columns, self.kernel.joined_products,
+                          lambda i, first: (self._joined_tile(step, i, first, "A"), ROW),
+                          lambda j, first: (self._joined_tile(step, j, first, "B"), index(2 * MOST * WORD)), after)
+        else:
+            self.products(step.rows, step.columns, self.kernel.products,
+                          lambda i, term: (self.at(self.images_of_a, self._place_of_a(step, i, term)), ROW),
+                          lambda j, term: (self.at(self.images_of_b, self._place_of_b(step, j, term)), ROW), after)
         emit_all(packing)
+
+    # --- tiles with two terms -----------------------------------------------------------------------------------------
+
+    def _is_joined(self, k: Size) -> bool:
+        return isinstance(k, int) and k == self.depth - 1 and self.kernel.joins(self.a.k)
+
+    def _joined_tile(self, step: _Step, tile: Tile, first: int, operand: Literal["A", "B"]) -> ir.Value:
+        """Return where the terms of an operand are from the `first` one of `TERMS` on."""
+        words = first * self.kernel.joined_words
+        if operand == "A":
+            return self.builder.gep(self.at(self.images_of_a, self._place_of_a(step, tile, 0)), [index(words * MOST)])
+        return self.builder.gep(self.at(self.images_of_b, self._place_of_b(step, tile, 0)), [index(words)])
+
+    def pack(
+        self, packer: Packer, tile: Tile, k: Size, images: ir.Value, place: Callable[[int], Size]
+    ) -> Iterator[None]:
+        if not self._is_joined(k):
+            return super().pack(packer, tile, k, images, place)
+        b, words = self.builder, self.kernel.joined_words
+
+        def store(term: int, number: int, row: ir.Value) -> None:
+            start = self.at(images, place(0))
+            for at in (at for at, other in enumerate(TERMS) if other == term):
+                if packer.operand == "A":
+                    offset, value = (at * words + number) * MOST, row
+                else:
+                    offset, value = number * 2 * MOST + at * words, shuffle(b, row, [], range(words))
+                target = b.gep(start, [index(offset)])
+                b.store(value, b.bitcast(target, value.type.as_pointer(target.type.addrspace)),
+                        align=value.type.count * WORD)
+
+        return packer.pack(tile.first, tile.size, times(b, k, self.elements), words, self.last, store)
+
+    # --- what is packed -----------------------------------------------------------------------------------------------
 
     def _packing(self, step: _Step) -> Iterator[None]:
         """Return what packs the operands of a step that no earlier one had, some rows at each step of the iterator."""

@@ -84,6 +84,9 @@ class Packer:
         there are registers.  Each step of the iterator emits the rows of all terms at one place, or all rows of a term.
         """
         across = self.lies_across_k if self.operand == "A" else not self.lies_along_k
+        if across != (self.operand == "A") and self.kernel.terms > 1:
+            yield from self._turned(first, count, k, words, elements, store)
+            return
         made = words if across else count
         rows = (self._across(first, count, k, row, words, elements) if across else
                 self._along(plus(self.builder, first, row), k, words, elements) for row in range(made))
@@ -99,6 +102,27 @@ class Packer:
             for row, value in enumerate(transpose(self.builder, [*image, *empty])[:wanted]):
                 store(term, row, value)
             yield
+
+    def _turned(
+        self, first: Size, count: int, k: Size, words: int, elements: int, store: Callable[[int, int, ir.Value], None]
+    ) -> Iterator[None]:
+        """Make images of f32 that lie along the other mode: these are transposed, which are fewer than the terms."""
+        b, empty = self.builder, constant(ir.VectorType(ir.FloatType(), MOST), 0.0)
+        blocks = []
+        for start in range(0, elements, words):
+            size = min(words, elements - start)
+            at = plus(b, k, start)
+            if self.operand == "A":
+                found = [self._neighbours(self.at(plus(b, first, place), at), size) for place in range(count)]
+            else:
+                found = [self._neighbours(self.at(first, plus(b, at, place)), count) for place in range(size)]
+            blocks.append(transpose(b, [*found, *[empty] * (MOST - len(found))]))
+            yield
+        for row, pair in enumerate(zip(*blocks, strict=True)):
+            if row < (words if self.operand == "A" else count):
+                for term, value in enumerate(self._merged(pair)):
+                    store(term, row, value)
+                yield
 
     def _across(self, first: Size, count: int, k: Size, word: int, words: int, elements: int) -> list[ir.Value]:
         """Return, for each term, the words at one place along k of neighbours in the mode of C."""

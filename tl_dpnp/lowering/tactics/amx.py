@@ -62,7 +62,7 @@ def _default_kernel(nest: Nest, engine: MatrixEngine) -> TileKernel | None:
     kernel, product = _candidate(nest, engine), whole_product(nest)
     if kernel is None or product is None or refusal(product, kernel) is not None:
         return None
-    return kernel if _time(nest, kernel) < _vector_time(nest) else None
+    return kernel if _is_faster(nest, kernel) else None
 
 
 def _time(nest: Nest, kernel: TileKernel) -> float:
@@ -93,13 +93,37 @@ def _overlapped_time(product: NestProduct, kernel: TileKernel, m: int, n: int, k
     """Estimate how long tiles take whose operands are packed between products, in nanoseconds."""
     numbers, (depth, words), rows, columns = AMX.overlap, kernel.depth(k), kernel.cut(m).count, kernel.cut(n).count
     often = 1 if kernel.keeps_b(m, n, k) else -(-rows // kernel.together)
-    of_a, of_b = rows * depth * words, n * depth * often
-    turned = (of_a * (not lies_along(product.a, product.m.variable, m))
-              + of_b * (not lies_along(product.b, product.k.variable, k)))
-    apart = rows * columns if m % _LANES else 0
-    finished = 0 if stores_sums(product) else n * rows
-    return (AMX.start + rows * columns * depth * len(kernel.products) * numbers.tile + (of_a + of_b) * numbers.row
-            + turned * numbers.turned + apart * numbers.apart + finished * AMX.row)
+    joined = kernel.joins(k)
+    of_a = rows * (words * (depth - joined) + kernel.joined_words * joined)
+    turned = cut = 0
+    for packed, is_as_wanted, first, other in (
+            (of_a, lies_along(product.a, product.m.variable, m), m, k),
+            (n * depth * often, lies_along(product.b, product.k.variable, k), k, n)):
+        turned += packed * (not is_as_wanted)
+        cut += packed * bool((first if is_as_wanted else other) % _LANES)
+    products = len(kernel.products) * (depth - joined) + len(kernel.joined_products) * joined
+    return (numbers.start + rows * columns * products * numbers.tile + turned * numbers.turned + cut * numbers.cut
+            + n * rows * (numbers.stored + (not stores_sums(product)) * numbers.finished)
+            + rows * columns * bool(m % _LANES) * numbers.apart)
+
+
+def _is_faster(nest: Nest, kernel: TileKernel) -> bool:
+    """Whether tiles are expected to compute a nest faster than vectors."""
+    product = whole_product(nest)
+    assert product is not None
+    sizes = product.sizes
+    assert sizes is not None
+    if kernel.overlaps(*sizes[1:]):
+        return _time(nest, kernel) * AMX.overlap.worth < _f32_vector_time(product, *sizes)
+    return _time(nest, kernel) < _vector_time(nest)
+
+
+def _f32_vector_time(product: NestProduct, m: int, n: int, k: int) -> float:
+    """Estimate how long vectors take for a product of f32, in nanoseconds."""
+    numbers, lines = AMX.overlap, -(-m // _LANES)
+    transposed = 0 if lies_along(product.a, product.m.variable, m) else lines * k
+    return (lines * n * (k * numbers.multiply_add + numbers.line + (not stores_sums(product)) * numbers.added)
+            + transposed * numbers.transposed)
 
 
 def _vector_time(nest: Nest) -> float:
@@ -131,6 +155,6 @@ def _remark(nest: Nest, engine: MatrixEngine, used: TileKernel | None) -> str | 
         return f"is not on AMX: it sums products of {a} and {b} in {total}{hint(product.types)}"
     why = refusal(product, kernel)
     if why is None:
-        fast = _time(nest, kernel) >= _vector_time(nest)
-        why = "vectors are expected to be as fast" if fast else "it has a schedule of its own, or sub-groups compute it"
+        why = ("it has a schedule of its own, or sub-groups compute it" if _is_faster(nest, kernel)
+               else "vectors are expected to be as fast")
     return f"is not on AMX: {why}"
