@@ -300,6 +300,27 @@ def test_the_emulation_has_the_bits_of_the_processor(k):
     np.testing.assert_array_equal(*(result.view(np.uint32) for result in found))
 
 
+@MODES
+@pytest.mark.parametrize("sizes", [(20, 18, 7), (35, 37, 40), (16, 32, 64)])
+def test_bf16_results_are_the_sums_rounded(sizes, mode):
+    """As NumPy rounds the sums of the same tiles: ordinary, infinite, too large and no numbers."""
+    m, n, k = sizes
+    random = np.random.default_rng(m)
+    a, b = (bf16(random.standard_normal(shape) * 2.0 ** random.integers(-30, 20, shape)) for shape in
+            ((3, k, m), (3, n, k)))
+    a[1, :, ::3], a[1, 0, 1::3] = 0x7F80, 0x7FC1
+    a[2], b[2] = 0x7F7F, np.where(random.random(b[2].shape) < 0.5, 0x3F80, 0xBF81)
+    schedule = {"gemm_0": on_tiles}
+    sums = run(compiled(gemm(m, n, k), mode, schedule=schedule), a, b, np.zeros((3, n, m), np.float32))
+    found = run(compiled(gemm(m, n, k, ("bf16", "bf16")), mode, schedule=schedule), a, b,
+                np.zeros((3, n, m), np.uint16))
+    bits = sums.view(np.uint32)
+    wanted = np.where(np.isnan(sums), bits >> 16 | 0x40, (bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
+    assert np.isnan(sums).any()
+    assert np.isinf(sums).any()
+    np.testing.assert_array_equal(found, wanted)
+
+
 # --- which products, and why not -------------------------------------------------------------------------------------
 
 

@@ -16,10 +16,11 @@ from tl_dpnp.lowering.expressions import Access, Bound, Convert, Expression, Mul
 from tl_dpnp.lowering.instructions import multiplication_in, whole_instruction
 from tl_dpnp.lowering.nest import Assign, Loop, Nest
 from tl_dpnp.records import dataclass
+from tl_dpnp.scalars import BF16
 
 __all__ = [
     "NestProduct", "keeps_packed", "lies_along", "multiplies_by_zero", "packed_memory", "palette_of", "product_in",
-    "refusal", "stores_sums", "strides_along", "whole_product",
+    "refusal", "rounds_sums", "stores_sums", "strides_along", "whole_product",
 ]
 
 #: Bytes that a product on the tiles of a processor may take of the work-item's own memory.
@@ -141,6 +142,13 @@ def stores_sums(product: NestProduct) -> bool:
     finish, target = product.finish, product.finish.target
     rows = next(mode for mode, index in enumerate(target.indices) if index == (product.m.variable,))
     return finish.update == "set" and finish.value == product.total and target.buffer.strides[rows] == 1
+
+
+def rounds_sums(product: NestProduct) -> bool:
+    """Whether the result is the sums rounded to bf16 and nothing else, and its columns have no gaps."""
+    finish = product.finish
+    return (finish.target.buffer.element == BF16 and finish.value == Convert(product.total, BF16)
+            and stores_sums(replace(product, finish=replace(finish, value=product.total))))
 
 
 def refusal(product: NestProduct, kernel: MicroKernel | TileKernel) -> str | None:

@@ -96,8 +96,9 @@ class AmxNumbers:
 
     There is the time to `start` and end, and that for each product of `tile`s, for each `row` of 16 words that is
     packed or, in addition, `changed`: transposed, made of f32, or finished by vectors, and for each cache `line` of C.
-    By vectors a line takes `vector_line`, and `multiply_add` is that of one vector, conversion of its operands
-    included, by their type.  `overlap` is for operands that are packed between products.
+    By vectors a line takes `vector_line`, and `vector_rounded` more if it is rounded to bf16; `multiply_add` is that of
+    one vector, conversion of its operands included, by their type.  `overlap` is for operands that are packed between
+    products.
     """
 
     start: float
@@ -106,6 +107,7 @@ class AmxNumbers:
     changed: float
     line: float
     vector_line: float
+    vector_rounded: float
     multiply_add: tuple[tuple[str, float], ...]
     overlap: OverlapNumbers
 

@@ -13,7 +13,7 @@ from tl_dpnp.kernels.amx.packing import Packer, plus, times
 from tl_dpnp.kernels.amx.rows import IMAGE, MOST, WORD, Cut
 from tl_dpnp.kernels.amx.tiles import Tiles
 from tl_dpnp.kernels.dpas.fragments import Matrix, Size, size_value
-from tl_dpnp.kernels.llvm import I64, counted_loop, if_then, index, private_array
+from tl_dpnp.kernels.llvm import I1, I64, counted_loop, if_then, index, masked_store, private_array
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import INDEX, U32
 
@@ -212,13 +212,33 @@ class Emitter:
     def store(self, i: Tile, j: Tile) -> None:
         """Store a tile of sums, or finish it by way of the work-item's own memory."""
         kernel, b = self.kernel, self.builder
-        if self.result is not None:
-            columns = self.result.strides[1]
-            pointer = b.gep(self.result.pointer, [size_value(plus(b, i.first, times(b, j.first, columns)))])
-            self.tiles.store(kernel.total(i.kind, j.kind), pointer, size_value(times(b, columns, WORD)))
+        if self.result is not None and self.result.element.bytes == WORD:
+            self.tiles.store(kernel.total(i.kind, j.kind), self._place_in(self.result, i.first, j.first),
+                             size_value(times(b, self.result.strides[1], WORD)))
             return
         self.tiles.store(kernel.total(i.kind, j.kind), self.sums, ROW)
+        if self.result is not None:
+            self._store_rounded(self.result, i, j)
+            return
         self.finish(i.first, j.first, range(i.overlap, i.size), range(j.overlap, j.size))
+
+    def _place_in(self, result: Matrix, row: Size, column: Size) -> ir.Value:
+        offset = plus(self.builder, row, times(self.builder, column, result.strides[1]))
+        return self.builder.gep(result.pointer, [size_value(offset)])
+
+    def _store_rounded(self, result: Matrix, i: Tile, j: Tile) -> None:
+        """Store a tile of sums, which are in the work-item's own memory, as bf16."""
+        b = self.builder
+        sums = b.bitcast(self.sums, ir.VectorType(ir.FloatType(), MOST).as_pointer(self.sums.type.addrspace))
+        lanes = [ir.Constant(I1, i.overlap <= row < i.size) for row in range(MOST)]
+        for column in range(j.overlap, j.size):
+            value = self.tiles.rounded(b.load(b.gep(sums, [index(column)]), align=MOST * WORD))
+            start = self._place_in(result, i.first, plus(b, j.first, column))
+            pointer = b.bitcast(start, value.type.as_pointer(start.type.addrspace))
+            if i.size - i.overlap == MOST:
+                b.store(value, pointer, align=result.element.bytes)
+            else:
+                masked_store(b, value, pointer, ir.Constant(ir.VectorType(I1, MOST), lanes), result.element.bytes)
 
     # --- images ------------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from llvmlite import ir
 
 from tl_dpnp.kernels.amx.rows import MOST, WORD, AmxRow, Palette
 from tl_dpnp.kernels.llvm import I8, I32, I64, PRIVATE, builtin, constant, counted_loop, index, private_array, shuffle
-from tl_dpnp.kernels.narrow_floats import f32_from_bf16
+from tl_dpnp.kernels.narrow_floats import bf16_from_f32, f32_from_bf16
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import U32
@@ -75,6 +75,9 @@ class Tiles(Protocol):
     def interleaved(self, pieces: Sequence[ir.Value]) -> ir.Value:
         """Return 16 words of elements of 16 bits of two vectors, or of 8 bits of four, the first one's lowest."""
 
+    def rounded(self, sums: ir.Value) -> ir.Value:
+        """Return 16 sums of products, which are never subnormal, as bf16: the nearest, ties to even."""
+
     def multiply_add(self, row: AmxRow, total: int, b: int, a: int) -> None:
         """Add a product to a tile of sums: of tiles with rows of words along k, and with those words as rows."""
 
@@ -108,6 +111,11 @@ class HardwareTiles:
         words = self.builder.bitcast(piece, ir.VectorType(I32, MOST // count))
         return words if isinstance(piece, ir.Constant) else target_of(self.builder).kept(self.builder, words)
 
+    def rounded(self, sums: ir.Value) -> ir.Value:
+        """By one instruction (`AVX512_BF16`, which each processor with tiles has), for which subnormal f32 are 0."""
+        type_ = ir.FunctionType(ir.VectorType(ir.IntType(16), MOST), [sums.type])
+        return self.builder.asm(type_, "vcvtneps2bf16 $1, $0", "=v,v", [sums], False)
+
     def multiply_add(self, row: AmxRow, total: int, b: int, a: int) -> None:
         _assembly(self.builder, f"{row.instruction} %tmm{a}, %tmm{b}, %tmm{total}")
 
@@ -138,6 +146,9 @@ class EmulatedTiles:
         wide = [builder.zext(piece, _WORDS) for piece in pieces]
         return functools.reduce(builder.or_, [builder.shl(words, constant(_WORDS, bits * part)) if part else words
                                               for part, words in enumerate(wide)])
+
+    def rounded(self, sums: ir.Value) -> ir.Value:
+        return bf16_from_f32(self.builder, sums)
 
     def multiply_add(self, row: AmxRow, total: int, b: int, a: int) -> None:
         (rows, words), (b_rows, b_words), (a_rows, a_words) = (self.shapes[tile] for tile in (total, b, a))

@@ -34,7 +34,7 @@ from tl_dpnp.lowering.nest import (
     Node,
     map_accesses,
 )
-from tl_dpnp.lowering.nest_products import NestProduct, keeps_packed, product_in, stores_sums
+from tl_dpnp.lowering.nest_products import NestProduct, keeps_packed, product_in, rounds_sums, stores_sums
 from tl_dpnp.records import dataclass
 
 __all__ = ["Elements", "emit_on_dpas", "emit_on_tiles", "place_on_engine", "product_of"]
@@ -152,7 +152,7 @@ def emit_on_tiles(
     assert parts is not None
     m, n = parts.m.variable, parts.n.variable
     buffer, loops = _finish_of_tile(parts)
-    result = _matrix_of(parts.finish.target, arguments, m, n) if stores_sums(parts) else None
+    result = _matrix_of(parts.finish.target, arguments, m, n) if stores_sums(parts) or rounds_sums(parts) else None
     pointers[buffer.name] = private_array(builder, buffer.element, buffer.elements)
     sums = builder.bitcast(pointers[buffer.name], ir.PointerType(I32))
     emit_tile_product(

@@ -7,9 +7,10 @@ from tl_dpnp.kernels.amx.rows import ROWS
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.matrix_engine import MatrixEngine
 from tl_dpnp.lowering.nest import Nest
-from tl_dpnp.lowering.nest_products import NestProduct, lies_along, refusal, stores_sums, whole_product
+from tl_dpnp.lowering.nest_products import NestProduct, lies_along, refusal, rounds_sums, stores_sums, whole_product
 from tl_dpnp.lowering.tactics.rounding import hint, rounding
 from tl_dpnp.lowering.tactics.tactic import EngineTactic, Place
+from tl_dpnp.scalars import BF16
 from tl_dpnp.target.catalog import AMX
 
 __all__ = ["Amx"]
@@ -83,7 +84,9 @@ def _time(nest: Nest, kernel: TileKernel) -> float:
     changed = packed * changes[0] + of_b * changes[1]
     if not changes[1] and k != depth * words * kernel.row.per_word:
         packed += n  # the ends of columns of B
-    if not stores_sums(product):
+    if rounds_sums(product):
+        packed += n * rows
+    elif not stores_sums(product):
         changed += n * rows
     return (AMX.start + rows * columns * depth * products * AMX.tile + packed * AMX.row + changed * AMX.changed
             + m * n / _LANES * AMX.line)
@@ -134,7 +137,8 @@ def _vector_time(nest: Nest) -> float:
     assert sizes is not None
     m, n, k = sizes
     lines = -(-m // _LANES) * n
-    return lines * (k * AMX.vector_time(product.a.buffer.element.name) + AMX.vector_line)
+    rounded = AMX.vector_rounded * (product.finish.target.buffer.element == BF16)
+    return lines * (k * AMX.vector_time(product.a.buffer.element.name) + AMX.vector_line + rounded)
 
 
 def _remark(nest: Nest, engine: MatrixEngine, used: TileKernel | None) -> str | None:
