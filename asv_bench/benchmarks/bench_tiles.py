@@ -9,3 +9,11 @@ class Tiles(_SectionTracks, section="tiles"):
     def setup_cache(self) -> Results:
         """Measure all cases."""
         return self._measure()
+
+
+class TilePrograms(_SectionTracks, section="tile-programs"):
+    """The section tile-programs."""
+
+    def setup_cache(self) -> Results:
+        """Measure all cases."""
+        return self._measure()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from . import contests, functions, fusion, realistic_programs, recurrences, reductions, tiles, traces
+from . import contests, functions, fusion, realistic_programs, recurrences, reductions, tile_programs, tiles, traces
 from .contests import Contest, case_name, parse_case
 from .realistic_programs import BATCHES, BEST, Programs
 from .results import Measurement, Target
@@ -282,6 +282,12 @@ SECTIONS = {
              Target("least", "vectors", 0.9)),
             one_core=True, peers=("vectors", "mkl"), columns=tiles.ERRORS, quick=("bf16 32x32x32", "i8 16x16x64"),
             draw=tiles.drawn,
+        ),
+        Section(
+            "tile-programs", "Attention and chains of products in bf16 on AMX", tile_programs.CASES,
+            tile_programs.program, (Target("least", "vectors", 0.95), Target("least", "torch", 1.0)),
+            one_core=True, peers=("vectors", "torch"), columns=tiles.ERRORS,
+            quick=("attention 32x32", "chain 35x24x33x40"), draw=tile_programs.drawn,
         ),
         fused_programs(Programs()),
         against_peers(Programs()),

@@ -4,7 +4,8 @@ dpnp and PyTorch each bring oneMKL, with integers of different sizes.  In one pr
 other's, which refuses them and computes nothing.
 
 ``python -m benchmarks.torch_peer`` answers lines of JSON: ``{"shape": …, "element": …, "batch": …}`` with null once
-the batch was multiplied and compared with NumPy, and ``{"calls": …, "clock": …}`` with the seconds that they took.
+the batch was multiplied and compared with NumPy, ``{"program": …, "sizes": …, "batch": …}`` with null once there are
+the operands of a program in bf16, and ``{"calls": …, "clock": …}`` with the seconds that they took.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from typing import Any
 from .tables import Shape
 from .timing import Contestant
 
-__all__ = ["TorchProducts"]
+__all__ = ["TorchProducts", "TorchProgram"]
 
 
 @functools.cache
@@ -64,15 +65,50 @@ class TorchProducts(Contestant):
         return seconds
 
 
+class TorchProgram(TorchProducts):
+    """A program in bf16 by PyTorch; it holds until the next one is made."""
+
+    @classmethod
+    def of(cls, name: str, sizes: Sequence[int], batch: int) -> TorchProgram:  # type: ignore[override]
+        """Make its operands in the other process."""
+        _ask({"program": name, "sizes": list(sizes), "batch": batch})
+        return cls(lambda: _ask({"calls": 1, "clock": "perf_counter"}))
+
+
+def _program(name: str, sizes: Sequence[int], batch: int) -> Callable[[], object]:
+    """Return the call of a program of ``tile_programs``."""
+    import torch
+
+    def numbers(*shape: int) -> torch.Tensor:
+        return torch.randn(batch, *shape, dtype=torch.bfloat16)
+
+    torch.set_num_threads(1)
+    if name == "attention":
+        length, components = sizes
+        q, k, v = (numbers(1, length, components) for _ in range(3))
+        return lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v)
+    m, first, second, n = sizes
+    a, b, c = numbers(first, m), numbers(second, first), numbers(n, second)
+    return lambda: torch.bmm(c, torch.bmm(b, a))
+
+
 def _serve() -> None:
     import numpy as np
     import torch
 
     left = right = product = torch.empty(0)
+
+    def multiply() -> object:
+        return torch.bmm(left, right, out=product)
+
+    call: Callable[[], object] = multiply
     for line in sys.stdin:
         question = json.loads(line)
         answer = None
-        if "shape" in question:
+        if "program" in question:
+            call = _program(question["program"], question["sizes"], question["batch"])
+        elif "shape" in question:
+            call = multiply
             m, n, k = question["shape"]
             random = np.random.default_rng(0)
             kind = question["element"].replace("f32", "float32").replace("f64", "float64")
@@ -85,10 +121,10 @@ def _serve() -> None:
             np.testing.assert_allclose(product.numpy(), left.numpy() @ right.numpy(), rtol=1e-3, atol=1e-3)
         else:
             clock = getattr(time, question["clock"])
-            torch.bmm(left, right, out=product)
+            call()
             start = clock()
             for _ in range(question["calls"]):
-                torch.bmm(left, right, out=product)
+                call()
             answer = clock() - start
         print(json.dumps(answer), flush=True)
 
