@@ -77,7 +77,7 @@ DPAS = {
 AMX = AmxNumbers(
     start=16.0, tile=7.9, row=0.5, changed=1.2, line=0.67, vector_line=0.2, vector_rounded=1.6,
     multiply_add=(("f32", 0.166), ("bf16", 0.28), ("f16", 0.28), ("i8", 0.5), ("u8", 0.5)),
-    overlap=OverlapNumbers(start=10.6, tile=8.0, turned=2.3, cut=1.3, stored=1.16, finished=0.73, apart=4.5,
+    overlap=OverlapNumbers(start=10.6, tile=8.0, row=1.0, turned=2.3, cut=1.3, stored=1.16, finished=0.73, apart=4.5,
                            multiply_add=0.147, line=0.28, added=1.05, transposed=1.4, worth=1.01))
 
 #: Measured on two cores of a Xeon of the Sapphire Rapids class (``python -m asv_bench.must_show one-call-30us``).  The

@@ -98,14 +98,16 @@ def _overlapped_time(product: NestProduct, kernel: TileKernel, m: int, n: int, k
     often = 1 if kernel.keeps_b(m, n, k) else -(-rows // kernel.together)
     joined = kernel.joins(k)
     of_a = rows * (words * (depth - joined) + kernel.joined_words * joined)
-    turned = cut = 0
+    turned = cut = seen = 0
     for packed, is_as_wanted, first, other in (
             (of_a, lies_along(product.a, product.m.variable, m), m, k),
             (n * depth * often, lies_along(product.b, product.k.variable, k), k, n)):
+        seen += packed * (min(rows, columns) == 1)
         turned += packed * (not is_as_wanted)
         cut += packed * bool((first if is_as_wanted else other) % _LANES)
     products = len(kernel.products) * (depth - joined) + len(kernel.joined_products) * joined
-    return (numbers.start + rows * columns * products * numbers.tile + turned * numbers.turned + cut * numbers.cut
+    return (numbers.start + rows * columns * products * numbers.tile + seen * numbers.row
+            + turned * numbers.turned + cut * numbers.cut
             + n * rows * (numbers.stored + (not stores_sums(product)) * numbers.finished)
             + rows * columns * bool(m % _LANES) * numbers.apart)
 
