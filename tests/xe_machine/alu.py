@@ -254,7 +254,7 @@ def _store(instruction: Instruction, result: Any, sources: list[Source], compute
         if same:
             bits = sources[0].bits(registers)
             if valid is not None:
-                valid = _through_registers(result, sources[0], registers, int(bits[0]), valid)
+                valid = _through_registers(result, sources[0], registers, bits, valid)
             result.write(registers, bits.copy() if len(bits) > 1 else bits, mask, valid)
             return
         with np.errstate(all="ignore"):
@@ -270,14 +270,14 @@ def _store(instruction: Instruction, result: Any, sources: list[Source], compute
 
 
 def _through_registers(
-    result: Any, source: Source, registers: Registers, bits: int, valid: np.ndarray
+    result: Any, source: Source, registers: Registers, bits: np.ndarray, valid: np.ndarray
 ) -> np.ndarray:
     """Return which elements of a copy have a value.  Flags of which only some have one, as those of a comparison in one
     channel, are kept in a register for a while: those come back with it."""
     if isinstance(source, FlagOperand) and isinstance(result, RegisterOperand):
-        registers.save_flags(int(result.places[0, 0]), bits, source.known(registers))
+        registers.save_flags(int(result.places[0, 0]), int(bits[0]), source.known(registers))
     elif isinstance(source, RegisterOperand) and isinstance(result, FlagOperand):
-        known = registers.saved_flags(int(source.places[0, 0]), bits)
+        known = registers.saved_flags(int(source.places[0, 0]), int(bits[0]))
         return valid[:1] if known is None else known
     return valid
 

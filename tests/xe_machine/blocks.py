@@ -143,7 +143,7 @@ def _elements(thread: Thread, block: Block, number: int) -> tuple[np.ndarray, np
     values = np.zeros((*addresses.shape, block.size), np.uint8)
     valid = np.ones(values.shape, bool)
     if inside.any():
-        values[inside], valid[inside] = thread.load("global", addresses[inside], block.size)
+        values[inside], valid[inside] = thread.load("global", addresses[inside], block.size, partly=True)
     return values, valid
 
 

@@ -12,6 +12,10 @@ __all__ = ["Arena", "LocalMemory"]
 _GAP = 4096
 
 
+#: Bytes of a word: memory is given by more.
+_WORD = 4
+
+
 class Arena:
     """A range of addresses from `base` on, with arrays in it that were `placed`."""
 
@@ -60,9 +64,20 @@ class Arena:
         start, size, name = near
         return f"{address:#x} of {self.what}: byte {place - start} of {name}, which has {size}"
 
-    def read(self, addresses: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the bytes of an element at each address, and which of them have a value."""
-        places = self.places(addresses, size, self.readable, "reads")
+    def read(self, addresses: np.ndarray, size: int, *, partly: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Return the bytes of an element at each address, and which of them have a value.
+
+        Words at multiples of their size may be `partly` outside of an array, whose memory ends at such a multiple: what
+        is there has no value.
+        """
+        allowed = self.readable
+        if partly and size == _WORD and not (addresses % np.uint64(_WORD)).any():
+            first = self.base % _WORD
+            words = np.zeros(-(-(len(allowed) + first) // _WORD) * _WORD, bool)
+            words[first : first + len(allowed)] = allowed
+            words[:] = np.repeat(words.reshape(-1, _WORD).any(axis=1), _WORD)
+            allowed = words[first : first + len(self.data)]
+        places = self.places(addresses, size, allowed, "reads")
         return self.data[places], self.valid[places]
 
     def write(self, addresses: np.ndarray, values: np.ndarray, valid: np.ndarray) -> None:

@@ -36,7 +36,20 @@ SHARED = Product("static", "tf32", 196, 104, 92, 22, alpha=2, beta=1,
 SHARED_OPEN = Product("dynamic", "tf32", 72, 168, 40, 23, "tt", beta=-1, padding=(2, 4, 8),
                       micro_kernel="dpas_f32_tf32_tf32_8x16x8_tile_4x4x4_from_f32_by_1_exchanged_shared_or_2x2x4_staged")
 #: Packed in local memory: columns that are odd, and a rest of k.
-PACKED = Product("static", "bf16", 75, 41, 73, 21, alpha=2, beta=-1)
+PACKED = Product("static", "bf16", 75, 42, 89, 21, alpha=2, beta=-1)
+#: Packed by messages of every second, fourth or eighth line, with moves, where addresses allow that, and with an end of
+#: k in the middle of a word; every second column of C is stored at a time.
+LINES = [
+    Product("static", "f16", 75, 41, 53, 31, ordinary=True), Product("batch", "i8", 83, 41, 67, 32, groups=4, beta=2),
+    Product("static", "bf16", 41, 75, 54, 33, "tt", alpha=2), Product("static", "u8", 80, 70, 99, 34, "nn", beta=1),
+    Product("batch", "f16", 70, 33, 100, 35, groups=2), Product("static", "tf32", 67, 41, 35, 36, beta=-1),
+    Product("chain", "bf16-bf16", 65, 40, 67, 37), Product("static", "i8", 83, 41, 64, 38),
+]
+#: Sums whose last iteration is shorter than the others.
+LEFT_OVER = [
+    Product("static", "bf16", 96, 112, 304, 41), Product("static", "f16", 64, 64, 80, 42, "tn", beta=1),
+    Product("static", "tf32", 40, 56, 72, 43, "nt"),
+]
 
 
 @functools.cache
@@ -90,6 +103,7 @@ def test_panels_of_f32_are_shared_where_that_saves_instructions() -> None:
     replace(SHARED, transposes="nt", ordinary=True, micro_kernel=SHARED.micro_kernel.replace("4x4x6", "4x4x3")),
     replace(SHARED_OPEN, transposes="tn", k=100, micro_kernel=SHARED_OPEN.micro_kernel.replace("_exchanged", "")),
     Product("static", "f16", 36, 36, 50, 20, "nt"),
+    replace(PACKED, k=73, micro_kernel="dpas_f32_bf16_bf16_8x16x16_tile_2x3x4_staged"),
     # Fragments of fewer words than lanes; elements of local memory at odd places, which the compiler loads by pairs.
     Product("chain", "f16-f16", 1, 1, 1, 25), Product("chain", "f16-f16", 3, 20, 29, 26, alpha=-1, beta=2),
     Product("batch", "i8", 8, 34, 7, 5, "tn", alpha=-1, groups=3),
@@ -98,6 +112,33 @@ def test_panels_of_f32_are_shared_where_that_saves_instructions() -> None:
 def test_products_are_right_on_xe_hpc(product: Product) -> None:
     kernel, binary = _built(product)
     assert wrong(product, kernel, binary)[0] == ""
+
+
+@needs_tools
+@pytest.mark.parametrize("product", [*LINES, *LEFT_OVER], ids=lambda product: f"{product.types}-{product.seed}")
+def test_products_of_uneven_lines_and_sums_are_right(product: Product) -> None:
+    kernel, binary = _built(product)
+    assert wrong(product, kernel, binary)[0] == ""
+
+
+@needs_tools
+def test_uneven_lines_are_packed_with_fewer_instructions() -> None:
+    """A third of what items took that pack single elements."""
+    product = Product("static", "f16", 73, 177, 122, 39)
+    items = replace(product, micro_kernel="dpas_f32_f16_f16_8x16x16_tile_3x4x4_staged")
+    assert "_ab_staged_" in _built(product)[0].lower("pvc").schedule
+    assert 2 * _executed(product)[1] < _executed(items)[1]
+
+
+@needs_tools
+def test_a_move_of_a_line_that_is_missing_or_takes_another_element_is_seen() -> None:
+    product = LINES[-1]
+    kernel, binary = _right(product)
+    places = _spread(_places(binary, r"\bmov \(16\|M0\).*<4>:ub.*<1;1,0>:ub"))
+    assert len(places) >= 3
+    for place in places:
+        for change in (lambda _: "nop", _shifted(1, 1), _shifted(0, 1)):
+            assert _verdict(product, _changed(binary, place, change), kernel), f"{place:04X}"
 
 
 @needs_tools

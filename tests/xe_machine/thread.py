@@ -218,11 +218,13 @@ class Thread:
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
-    def load(self, space: str, addresses: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the bytes at addresses of a space, and which of them have a value."""
+    def load(
+        self, space: str, addresses: np.ndarray, size: int, *, partly: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the bytes at addresses of a space, and which of them have a value; `partly` as for `Arena.read`."""
         if space == "local":
             return self._local.read(addresses & ~_LOCAL_BIT, size, self.number, self.signals, self.waits)
-        return self._spaces[space].read(addresses, size)
+        return self._spaces[space].read(addresses, size, partly=partly)
 
     def store(self, space: str, addresses: np.ndarray, values: np.ndarray, valid: np.ndarray) -> None:
         """Store bytes at addresses of a space."""

@@ -39,6 +39,31 @@ class BlockNumbers:
 
 
 @dataclass(frozen=True)
+class PanelNumbers:
+    """What the code of products takes whose operands messages put into panels of local memory.
+
+    A tile has so many `registers`, of which `packing` takes some, and that of `both` operands more.  There are
+    instructions for each `iteration`, for what `waits` in it for registers, for each `message` that reads local memory,
+    or a `block_message` a matrix, in it, and for each message that loads, or stores, what is packed; for each `panel`;
+    and in front of all or behind it for each `header`, for each `block` of sums and for the `tile`.
+    """
+
+    registers: int
+    packing: int
+    both: int
+    iteration: float
+    waits: float
+    message: float
+    block_message: float
+    load: float
+    store: float
+    panel: int
+    header: int
+    block: int
+    tile: int
+
+
+@dataclass(frozen=True)
 class DpasNumbers:
     """Numbers that the code of compiled kernels chose for products on DPAS.
 
@@ -62,6 +87,9 @@ class DpasNumbers:
     by_blocks: BlockNumbers = BlockNumbers(
         registers=240, few_registers=112, iteration=5, message=4, header=20, block=40, tile=100, row=0.5, long=64,
         panel=30, read=1.75, store=2.5, share=30)
+    by_panels: PanelNumbers = PanelNumbers(
+        registers=228, packing=52, both=18, iteration=7, waits=4, message=1.6, block_message=2.5, load=2.2, store=2,
+        panel=60, header=8, block=20, tile=200)
 
 
 @dataclass(frozen=True)

@@ -152,6 +152,11 @@ class BlockMessages:
             self.move(result, field, elements)
         return result
 
+    def changed(self, header: ir.Value, block: Block, other: Block, field: int, elements: int) -> ir.Value:
+        """Return the header of another block, some elements further along a mode; only where messages are emulated."""
+        step = self.spread({_BLOCK: constant(I32, other.field - block.field), field: constant(I32, elements)})
+        return self.builder.add(header, step)
+
     def move(self, header: ir.Value, field: int, elements: int) -> None:
         """Let a movable header be that of a block that lies some elements further along a mode."""
         line = f"add (M1_NM,1) $0(0,{field})<1> $0(0,{field})<0;1,0> {elements}:d"

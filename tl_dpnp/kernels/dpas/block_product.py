@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from tl_dpnp.kernels.dpas.block_messages import BlockMessages, Surface
 from tl_dpnp.kernels.dpas.block_shapes import RULES, Block
 from tl_dpnp.kernels.dpas.fragments import Size, size_value
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
-from tl_dpnp.kernels.dpas.tile_blocks import TileLoads, loads_of_a, loads_of_b
+from tl_dpnp.kernels.dpas.tile_blocks import TileLoad, TileLoads, loads_of_a, loads_of_b, loads_of_both, parts_of
 from tl_dpnp.kernels.llvm import I32, I64, constant, counted_loop, index
 from tl_dpnp.records import dataclass
 
@@ -40,6 +41,14 @@ class _Loaded(NamedTuple):
     value: ir.Value
     block: Block
     offset: int
+
+
+def _fragments(
+    loaded: Sequence[ir.Value], loads: Sequence[TileLoad]
+) -> dict[tuple[int, int], _Loaded]:
+    """Return where the fragments of blocks of lines and steps are in what was loaded."""
+    return {place: _Loaded(value, load.block, offset) for value, load in zip(loaded, loads, strict=True)
+            for place, offset in load.fragments.items()}
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,14 @@ class BlockProduct:
         if in_place:
             headers = [*map(self.messages.movable, headers)]
 
+        count = len(operands[0][0].loads)
+
+        def added(totals: Sequence[ir.Value], loads: Sequence[TileLoad], headers: Sequence[ir.Value],
+                  steps: int, count: int) -> list[ir.Value]:
+            loaded = [accumulators.load(header, load.block) for header, load in zip(headers, loads, strict=True)]
+            return self.multiplied(
+                totals, _fragments(loaded[:count], loads[:count]), _fragments(loaded[count:], loads[count:]), steps)
+
         def iteration(_: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             if in_place:
                 now, following, totals = headers, [], carried or zeros
@@ -104,22 +121,60 @@ class BlockProduct:
                       for header, load in zip(now[: len(loads)], loads, strict=True)]
             for header, (_, _, block) in zip(now[len(loads) :], fetched, strict=True):
                 self.messages.prefetch(header, block)
-            count = len(operands[0][0].loads)
-            a, b = ({place: _Loaded(value, load.block, offset) for value, load in zip(values, parts, strict=True)
-                     for place, offset in load.fragments.items()}
-                    for values, parts in ((loaded[:count], loads[:count]), (loaded[count:], loads[count:])))
-            return [*following, *accumulators.carried(self.multiplied(totals, a, b))]
+            a, b = _fragments(loaded[:count], loads[:count]), _fragments(loaded[count:], loads[count:])
+            return [*following, *accumulators.carried(self.multiplied(totals, a, b, kernel.steps))]
 
         carried = [] if in_place else [*headers, *accumulators.carried(zeros)]
-        return self.looped(iteration, carried)[len(headers) :] or zeros
+        result = self.looped(iteration, carried)
+        sums = result[len(headers) :] or zeros
+        _, left = self.parts
+        if left:
+            ends = headers if in_place else result[: len(headers)]
+            of_a, of_b = self.left_over(operands, ends, left)
+            sums = added(sums, [load for load, _ in (*of_a, *of_b)], [header for _, header in (*of_a, *of_b)], left,
+                         len(of_a))
+        return sums
+
+    @property
+    def parts(self) -> tuple[int | None, int]:
+        """The iterations of the loop, None where they are not known, and the DPAS along k that are left over."""
+        if not isinstance(self.k, int):
+            return None, 0
+        return parts_of(self.kernel, self.k, self.a_along_k, self.b_along_k)
+
+    def left_over(
+        self, operands: Sequence[tuple[TileLoads, Surface, ir.Value]], headers: Sequence[ir.Value], steps: int
+    ) -> list[list[tuple[TileLoad, ir.Value]]]:
+        """Return the loads of A and of B of so many steps behind the last iteration, and their headers.
+
+        Those of iterations are given: of the last one where they are changed in place, else of one behind it.
+        """
+        messages, kernel = self.messages, replace(self.kernel, steps=steps)
+        result, first = [], 0
+        for (operand, *_), less in zip(
+                operands, loads_of_both(kernel, self.a_along_k, self.b_along_k), strict=True):
+            own = dict(zip(((load.line, load.k) for load in operand.loads), headers[first:], strict=False))
+            first += len(operand.loads)
+            found = []
+            for load in less.loads:
+                header = own[load.line, 0]
+                further = load.k * less.elements // kernel.depth
+                if messages.emulated:
+                    whole = next(each.block for each in operand.loads if (each.line, each.k) == (load.line, 0))
+                    header = messages.changed(header, whole, load.block, less.k_field, further)
+                else:
+                    header = messages.copied(header, load.block, less.k_field, operand.elements + further)
+                found.append((load, header))
+            result.append(found)
+        return result
 
     def looped(
         self, iteration: Callable[[ir.Value, list[ir.Value]], list[ir.Value]], carried: list[ir.Value]
     ) -> list[ir.Value]:
         """Run an iteration for each part of the sum, two of them in one of the loop where there are several."""
         builder, depth, zero = self.builder, self.kernel.depth, constant(I32, 0)
-        last = builder.trunc(size_value(self.k), I32)
-        parts = -(-self.k // depth) if isinstance(self.k, int) else None
+        parts, _ = self.parts
+        last = builder.trunc(size_value(self.k), I32) if parts is None else constant(I32, parts * depth)
         row = self.kernel.row
         has_few_bits = min(row.source1.bits, row.source2.bits) < _BITS_IN_TWO
         if self.messages.emulated or has_few_bits or (parts is not None and parts < _LEAST_IN_TWO):
@@ -143,11 +198,12 @@ class BlockProduct:
         return []
 
     def multiplied(
-        self, totals: Sequence[ir.Value], a: dict[tuple[int, int], _Loaded], b: dict[tuple[int, int], _Loaded]
+        self, totals: Sequence[ir.Value], a: dict[tuple[int, int], _Loaded], b: dict[tuple[int, int], _Loaded],
+        steps: int,
     ) -> list[ir.Value]:
-        """Return the sums with the products of an iteration added."""
+        """Return the sums with the products of so many steps added."""
         kernel, accumulators = self.kernel, self.accumulators
-        for step in range(kernel.steps):
+        for step in range(steps):
             left: list[Part] = [accumulators.part(*a[i, step], True) for i in range(kernel.lane_blocks)]
             result: list[ir.Value] = []
             for j in range(kernel.column_blocks):

@@ -15,10 +15,11 @@ from tl_dpnp.kernels.dpas.block_messages import BlockMessages, Surface, inline_a
 from tl_dpnp.kernels.dpas.block_packing import BlockPacking, SharedOperand, share_of
 from tl_dpnp.kernels.dpas.block_product import BlockProduct, Shared
 from tl_dpnp.kernels.dpas.block_reads import BlockReads
-from tl_dpnp.kernels.dpas.block_results import Result, TileStores, result_surface
+from tl_dpnp.kernels.dpas.block_results import Result, TileStores, result_surfaces
 from tl_dpnp.kernels.dpas.emit import multiply_add
 from tl_dpnp.kernels.dpas.fragments import Loader, Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.functions import operand_types
+from tl_dpnp.kernels.dpas.line_packing import LineLayout, LineOperand, LinePacking, conditions_of, line_layout
 from tl_dpnp.kernels.dpas.local_product import LocalProduct
 from tl_dpnp.kernels.dpas.local_reads import LocalReads
 from tl_dpnp.kernels.dpas.local_tiles import LocalTile
@@ -123,31 +124,37 @@ def emit_product(
     def emitter(kernel: MicroKernel) -> _Emitter:
         return _Emitter(builder, kernel, product, place, finish, emulated, scratch)
 
-    if kernel.packs:
+    own = emitter(kernel)
+    layouts = own.line_layouts() if kernel.packs else {}
+    blocks: tuple[Surface, ...] = ()
+    if kernel.packs == "ab":
+        possible_at_all = emulated or bool(layouts)
+    elif kernel.packs:
         one = product.block(kernel)
-        blocks: tuple[Surface, ...] = () if one is None else (one,)
+        blocks = () if one is None else (one,)
+        possible_at_all = one is not None
     else:
         blocks = product.blocks(kernel) or ()
-    if not blocks:
+        possible_at_all = bool(blocks)
+    if not possible_at_all:
         _emit_without_blocks(emitter(kernel.alternative))
         return
-    result = result_surface(product.result, product.m, product.n)
-    surfaces = blocks if result is None else (*blocks, result)
-    conditions = [condition for surface in surfaces for condition in surface.conditions(builder)]
+    result = result_surfaces(builder, product.result, product.m, product.n, kernel.row.repeat)
+    conditions = [condition for surface in (*blocks, *result) for condition in surface.conditions(builder)]
+    conditions += own.conditions_of_layouts(layouts)
     with builder.if_else(functools.reduce(builder.and_, conditions)) as (possible, otherwise):
         with possible:
             if kernel.packs:
-                own = emitter(kernel)
                 own.deal(True, lambda first_row, first_column: own.by_local_memory(
-                    first_row, first_column, result, None, blocks[0]))
+                    first_row, first_column, result, None, next(iter(blocks), None), layouts))
             else:
-                _emit_by_blocks(emitter(kernel), *blocks, surface=result)
+                _emit_by_blocks(own, *blocks, surfaces=result)
         with otherwise:
             _emit_without_blocks(emitter(kernel.alternative))
 
 
-def _emit_by_blocks(emitter: _Emitter, a: Surface, b: Surface, *, surface: Surface | None) -> None:
-    """Emit the product from operands that messages load; they store C as well where it is a surface."""
+def _emit_by_blocks(emitter: _Emitter, a: Surface, b: Surface, *, surfaces: tuple[Surface, ...]) -> None:
+    """Emit the product from operands that messages load; they store C as well where it has surfaces."""
     builder, kernel, product, place = emitter.builder, emitter.kernel, emitter.product, emitter.place
     messages = BlockMessages(builder, place.lane, emitter.emulated)
     blocks = BlockProduct(kernel, messages, a, b, product.a_along_k, product.b_along_k, product.k)
@@ -160,12 +167,12 @@ def _emit_by_blocks(emitter: _Emitter, a: Surface, b: Surface, *, surface: Surfa
             first_column = builder.add(first_column, builder.mul(place.column, index(kernel.tile_columns)))
         else:
             sums = blocks.sums(first_row, first_column, sharing_a, sharing_b)
-        if surface is None or product.result is None:
+        if not surfaces or product.result is None:
             # One after the other: all of them again are as many registers as the sums.
             emitter.store(emitter.rows_of(first_row, kernel.lane_blocks), first_column, sums,
                           blocks.accumulators.value, blocks.columns)
         else:
-            TileStores(kernel, blocks.accumulators, product.result, surface, blocks.columns).store(
+            TileStores(kernel, blocks.accumulators, product.result, surfaces, blocks.columns).store(
                 first_row, first_column, lambda number: blocks.accumulators.value(sums[number]))
 
     emitter.deal(kernel.shared, tile)
@@ -182,10 +189,13 @@ def _emit_without_blocks(emitter: _Emitter) -> None:
         emitter.deal(False, emitter.tile)
         return
     builder, product = emitter.builder, emitter.product
-    surface = result_surface(product.result, product.m, product.n) if emitter.kernel.row.execution_size == 16 else None
-    possible = None if surface is None else functools.reduce(builder.and_, surface.conditions(builder))
+    row = emitter.kernel.row
+    surfaces = result_surfaces(
+        builder, product.result, product.m, product.n, row.repeat) if row.execution_size == 16 else ()
+    conditions = [condition for surface in surfaces for condition in surface.conditions(builder)]
+    possible = functools.reduce(builder.and_, conditions) if conditions else None
     emitter.deal(True, lambda first_row, first_column: emitter.by_local_memory(
-        first_row, first_column, surface, possible))
+        first_row, first_column, surfaces, possible))
 
 
 def _dealt(
@@ -315,14 +325,15 @@ class _Emitter:
         return Loader(self.builder, self.kernel, self.place.lane, self.emulated)
 
     def by_local_memory(
-        self, first_row: ir.Value, first_column: ir.Value, surface: Surface | None, possible: ir.Value | None,
-        block: Surface | None = None,
+        self, first_row: ir.Value, first_column: ir.Value, surfaces: tuple[Surface, ...], possible: ir.Value | None,
+        block: Surface | None = None, layouts: dict[bool, LineLayout] | None = None,
     ) -> None:
         """Emit the tiles of all sub-groups from operands that they pack in local memory together.
 
         Where sizes, strides or addresses that are known at run time only do not allow loads of words, elements are
-        loaded one by one.  Messages store C, which is `surface` then, where that is `possible`, always for None.
-        Where one operand is packed only, messages load `block`, the other one.
+        loaded one by one.  Messages store C, which has `surfaces` then, where that is `possible`, always for None.
+        Where one operand is packed only, messages load `block`, the other one.  Those that are packed are loaded by
+        messages, too, where there are `layouts` for that.
         """
         kernel, product, builder, place = self.kernel, self.product, self.builder, self.place
         row = builder.add(first_row, builder.mul(place.row, index(kernel.tile_rows)))
@@ -337,7 +348,8 @@ class _Emitter:
             else:
                 assert block is not None
                 reads.append(BlockReads(kernel, accumulators, block, first, is_a, along_k))
-        packing = ItemPacking(kernel, tuple(tiles.values()), product.k, possible_words)
+        packing = self.line_packing(accumulators, tiles, layouts) if layouts else ItemPacking(
+            kernel, tuple(tiles.values()), product.k, possible_words)
         sums = LocalProduct(kernel, accumulators, packing, (reads[0], reads[1]), product.k).sums()
         count = kernel.lane_blocks * kernel.column_blocks
         apart = [sums[place::count] for place in range(count)]
@@ -349,24 +361,24 @@ class _Emitter:
             # One after the other: all of them again are as many registers as the sums, and so are addresses ahead.
             is_large = len(sums) * kernel.row.repeat > _MANY
             rows = self.rows_of(row, kernel.lane_blocks, self.lane_here() if is_large else None)
-            self.store(rows, column, apart, total, apart=surface is not None)
+            self.store(rows, column, apart, total, apart=bool(surfaces))
 
-        if surface is None or product.result is None:
+        if not surfaces or product.result is None:
             by_elements()
             return
 
-        def by_messages(surface: Surface, result: Result) -> None:
+        def by_messages(result: Result) -> None:
             # Nothing of the headers is computed ahead, where it would take registers.
             messages = BlockMessages(builder, self.lane_here(), self.emulated)
-            TileStores(kernel, replace(accumulators, messages=messages), result, surface,
+            TileStores(kernel, replace(accumulators, messages=messages), result, surfaces,
                        range(kernel.tile_columns)).store(row, column, lambda number: total(apart[number]))
 
         if possible is None:
-            by_messages(surface, product.result)
+            by_messages(product.result)
             return
         with builder.if_else(possible) as (by_blocks, otherwise):
             with by_blocks:
-                by_messages(surface, product.result)
+                by_messages(product.result)
             with otherwise:
                 by_elements()
 
@@ -393,6 +405,38 @@ class _Emitter:
                 builder, self.loader(matrix), piece, matrix, first, size, item, items, base, found is not None)
             base = builder.gep(base, [index(kernel.steps * piece.size)])
         return result, self.words_possible(needed)
+
+    def line_layouts(self) -> dict[bool, LineLayout]:
+        """Return how messages load all operands that are packed, A (True) and B; nothing where they do not."""
+        kernel, product, place = self.kernel, self.product, self.place
+        result = {}
+        strides = product.a.strides, (product.b.strides[1], product.b.strides[0])
+        for piece, matrix, along, size in zip(
+                piece_words(kernel, place.rows, place.columns), (product.a, product.b), strides,
+                (product.m, product.n), strict=True):
+            if not packs(kernel, piece):
+                continue
+            layout = line_layout(kernel.row, piece, along, size, product.k, kernel.steps)
+            if self.emulated or layout is None or matrix.pointer.type.addrspace != GLOBAL:
+                return {}
+            result[piece.across] = layout
+        return result
+
+    def conditions_of_layouts(self, layouts: dict[bool, LineLayout]) -> list[ir.Value]:
+        """Return what has to hold of matrices that have a layout, as values of one bit."""
+        return [condition for is_a, matrix in ((True, self.product.a), (False, self.product.b)) if is_a in layouts
+                for condition in conditions_of(self.builder, layouts[is_a], matrix)]
+
+    def line_packing(
+        self, accumulators: Accumulators, tiles: dict[bool, LocalTile], layouts: dict[bool, LineLayout]
+    ) -> LinePacking:
+        """Return what packs operands that messages load."""
+        kernel, place, builder = self.kernel, self.place, self.builder
+        number = builder.add(builder.mul(place.column, index(place.rows)), place.row)
+        operands = tuple(
+            LineOperand(layouts[is_a], tile.matrix, tile.piece, tile.first_line, tile.base, kernel.steps,
+                        place.rows * place.columns) for is_a, tile in tiles.items())
+        return LinePacking(accumulators, operands, number)
 
     def by_shared_blocks(
         self, blocks: BlockProduct, first_row: ir.Value, first_column: ir.Value

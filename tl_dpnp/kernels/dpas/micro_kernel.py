@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias
 
 from tl_dpnp.kernels.dpas.rows import EXECUTION_SIZES, DpasRow, rows
 from tl_dpnp.records import dataclass
@@ -16,6 +16,8 @@ from tl_dpnp.records import dataclass
 __all__ = ["MicroKernel", "micro_kernel_named"]
 
 
+#: Operands that messages load to be packed in local memory, or that are packed beside one that messages load.
+Packs: TypeAlias = Literal["", "a", "b", "ab"]
 #: Registers that the sums of a small tile take.
 _SMALL_TILE = 64
 
@@ -32,7 +34,8 @@ class MicroKernel:
     packed elsewhere and has that tile.
     With `shared` the sub-groups of a work-group load these blocks together, of `steps` DPAS along k, and pass them
     through local memory, rounded.  One that `packs` an operand, "a" or "b", has messages load the other one, and the
-    sub-groups pack panels of `steps` DPAS along k of this one; where these messages cannot be, both are packed.
+    sub-groups pack panels of `steps` DPAS along k of this one; one that packs "ab" has messages load both that pack
+    them.  Where these messages cannot be, both are packed from single elements or words, and the tile is `other`.
     One that is `exchanged` computes the transposed product: its rows are the columns of the language's C.
     """
 
@@ -46,7 +49,7 @@ class MicroKernel:
     other: tuple[int, int, int] | None = None
     exchanged: bool = False
     shared: bool = False
-    packs: Literal["", "a", "b"] = ""
+    packs: Packs = ""
 
     @property
     def takes_blocks(self) -> bool:
@@ -132,9 +135,10 @@ class MicroKernel:
         return (((0, 0),), tuple(smaller)) if smaller else (((0, 0),),)
 
 
+_PACKS: dict[str | None, Packs] = {None: "", "a": "a", "b": "b", "ab": "ab"}
 _NAME = re.compile(
     r"(dpas_\w+?)_tile_(\d+)x(\d+)x(\d+)(?:_from_f32_by_([1-3]))?(_exchanged)?"
-    r"(?:(_staged)|(?:(_shared)|_([ab])_staged)?_or_(\d+)x(\d+)x(\d+)_staged)?")
+    r"(?:(_staged)|(?:(_shared)|_(ab|a|b)_staged)?_or_(\d+)x(\d+)x(\d+)_staged)?")
 
 
 def micro_kernel_named(name: str) -> MicroKernel | None:
@@ -145,7 +149,7 @@ def micro_kernel_named(name: str) -> MicroKernel | None:
     found = {row.name: row for size in EXECUTION_SIZES for row in rows(size)}.get(match[1])
     m, n, k = (int(text) for text in match.groups()[1:4])
     other = None if match[10] is None else (int(match[10]), int(match[11]), int(match[12]))
-    packs: Literal["", "a", "b"] = "" if match[9] is None else "a" if match[9] == "a" else "b"
+    packs = _PACKS[match[9]]
     if found is None or 0 in (m, n, k, *(other or ())):
         return None
     return MicroKernel(found, m, n, k, int(match[5] or 0), match[7] is not None, other, match[6] is not None,

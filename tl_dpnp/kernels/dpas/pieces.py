@@ -82,7 +82,7 @@ def packed_bytes(kernel: MicroKernel, rows: int, columns: int) -> int:
 
 def packs(kernel: MicroKernel, piece: Piece) -> bool:
     """Whether a micro-kernel packs the operand whose pieces are such."""
-    return kernel.packs in ("", "a" if piece.across else "b")
+    return not kernel.packs or ("a" if piece.across else "b") in kernel.packs
 
 
 def needed_for_words(strides: tuple[object, ...], lines: object, piece: Piece) -> list[tuple[object, int]] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tl_dpnp.kernels.dpas.block_messages import Surface
 from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, RULES, Block, Kind
@@ -10,7 +11,7 @@ from tl_dpnp.kernels.dpas.fragments import Matrix, Size
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.records import dataclass
 
-__all__ = ["TileLoad", "TileLoads", "loads_of_a", "loads_of_b", "operand_surface"]
+__all__ = ["TileLoad", "TileLoads", "loads_of_a", "loads_of_b", "loads_of_both", "operand_surface", "parts_of"]
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,26 @@ def loads_of_b(kernel: MicroKernel, along_k: bool, apart: Kind = "split") -> Til
                          for i in range(count) for j in range(together)}
             found.append(TileLoad(block, first * row.repeat, step * row.k, fragments))
     return TileLoads(tuple(found), False, kernel.steps * width, tuple(range(kernel.tile_columns)))
+
+
+def loads_of_both(kernel: MicroKernel, a_along_k: bool, b_along_k: bool) -> tuple[TileLoads, TileLoads]:
+    """Return the loads of A and of B."""
+    return loads_of_a(kernel, a_along_k), loads_of_b(kernel, b_along_k)
+
+
+def parts_of(kernel: MicroKernel, k: int, a_along_k: bool, b_along_k: bool) -> tuple[int, int]:
+    """Return the iterations for a sum, and the DPAS along k that are left over, which have loads of the same lines.
+
+    Where they have not the last iteration goes beyond the end.
+    """
+    steps = -(-k // kernel.row.k)
+    parts, left = divmod(steps, kernel.steps)
+    if not left or not parts:
+        return parts + (left > 0), 0
+    less = loads_of_both(replace(kernel, steps=left), a_along_k, b_along_k)
+    same = all({load.line for load in one.loads} <= {load.line for load in operand.loads if load.k == 0}
+               for one, operand in zip(less, loads_of_both(kernel, a_along_k, b_along_k), strict=True))
+    return (parts, left) if same else (parts + 1, 0)
 
 
 def _split_loads(kernel: MicroKernel, apart: Kind) -> TileLoads:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 from tl_dpnp.kernels.dpas.block_packing import Share, share_of
@@ -10,7 +11,7 @@ from tl_dpnp.kernels.dpas.block_shapes import RULES
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.dpas.pieces import Piece, piece_words
 from tl_dpnp.kernels.dpas.rows import DpasRow
-from tl_dpnp.kernels.dpas.tile_blocks import TileLoads, loads_of_a, loads_of_b
+from tl_dpnp.kernels.dpas.tile_blocks import TileLoad, TileLoads, loads_of_both, parts_of
 from tl_dpnp.lowering.nest import Bound
 from tl_dpnp.target.catalog import DPAS
 from tl_dpnp.target.matrix_units import BlockNumbers
@@ -33,11 +34,8 @@ def block_tile(
     """
     numbers = DPAS[row.execution_size].by_blocks
 
-    def loads(kernel: MicroKernel) -> tuple[TileLoads, TileLoads]:
-        return loads_of_a(kernel, a_along_k), loads_of_b(kernel, b_along_k)
-
-    clocks = {kernel: _clocks(kernel, loads(kernel), sizes, numbers) for kernel in _kernels(row, sizes)
-              if _registers(kernel, loads(kernel)) <= (
+    clocks = {kernel: _clocks(kernel, sizes, numbers, a_along_k, b_along_k) for kernel in _kernels(row, sizes)
+              if _registers(kernel, loads_of_both(kernel, a_along_k, b_along_k)) <= (
                   numbers.registers if kernel.registers > 128 else numbers.few_registers)}
 
     def work(kernel: MicroKernel) -> tuple[int, int]:
@@ -53,8 +51,7 @@ def clocks_of_tiles(
     kernel: MicroKernel, sizes: tuple[Bound, Bound, Bound], a_along_k: bool, b_along_k: bool
 ) -> float:
     """Return the clocks of a product by tiles whose operands each sub-group loads."""
-    loads = loads_of_a(kernel, a_along_k), loads_of_b(kernel, b_along_k)
-    return _clocks(kernel, loads, sizes, DPAS[kernel.row.execution_size].by_blocks)
+    return _clocks(kernel, sizes, DPAS[kernel.row.execution_size].by_blocks, a_along_k, b_along_k)
 
 
 def clocks_of_panels(
@@ -110,20 +107,30 @@ def _kernels(row: DpasRow, sizes: tuple[Bound, Bound, Bound]) -> Iterator[MicroK
 
 
 def _clocks(
-    kernel: MicroKernel, loads: tuple[TileLoads, ...], sizes: tuple[Bound, Bound, Bound], numbers: BlockNumbers
+    kernel: MicroKernel, sizes: tuple[Bound, Bound, Bound], numbers: BlockNumbers, a_along_k: bool, b_along_k: bool
 ) -> float:
     """Return the clocks of a product."""
+    loads = loads_of_both(kernel, a_along_k, b_along_k)
     row = kernel.row
     tile = kernel.lane_blocks * kernel.column_blocks
+
+    def iteration(messages: list[TileLoad], steps: int) -> float:
+        # Words are split, and f32 rounded, by 32 elements at once.
+        split = sum(load.block.registers * RULES.register_bytes * 8 // load.block.bits // (2 * row.execution_size)
+                    for load in messages if load.block.kind == "split" or row.source1.name == "tf32")
+        return (tile * steps * row.repeat * numbers.row + len(messages) * numbers.message + split
+                + numbers.iteration)
+
     messages = [load for operand in loads for load in operand.loads]
-    # Words are split, and f32 rounded, by 32 elements at once.
-    split = sum(load.block.registers * RULES.register_bytes * 8 // load.block.bits // (2 * row.execution_size)
-                for load in messages if load.block.kind == "split" or row.source1.name == "tf32")
-    iteration = (tile * kernel.steps * row.repeat * numbers.row + len(messages) * numbers.message + split
-                 + numbers.iteration)
     m, n, k = _counts(kernel, sizes, (kernel.lane_blocks, kernel.column_blocks, kernel.steps), numbers)
+    work = k * iteration(messages, kernel.steps)
+    if isinstance(sizes[2], int):
+        parts, left = parts_of(kernel, sizes[2], a_along_k, b_along_k)
+        less = [load for operand in loads_of_both(replace(kernel, steps=left), a_along_k, b_along_k)
+                for load in operand.loads] if left else []
+        work = parts * iteration(messages, kernel.steps) + (iteration(less, left) if left else 0)
     start = len(messages) * numbers.header + tile * numbers.block + numbers.tile
-    return m * n * (k * iteration + start)
+    return m * n * (work + start)
 
 
 def _registers(kernel: MicroKernel, loads: tuple[TileLoads, ...]) -> int:

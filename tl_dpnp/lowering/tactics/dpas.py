@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product as pairs
 
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.dpas.operands import refused_operand, takes_a, takes_b_along_k
-from tl_dpnp.kernels.dpas.pieces import packed_bytes, packed_registers
+from tl_dpnp.kernels.dpas.pieces import packed_bytes, packed_registers, packs, piece_words
 from tl_dpnp.kernels.dpas.rows import DpasRow, find_row
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.layout import SubgroupLayout
@@ -27,6 +28,8 @@ __all__ = ["MOST_SUBGROUPS", "Dpas", "default_micro_kernel", "extent_of_tiles"]
 
 #: Sub-groups that a default work-group has at most along rows and along columns, and where sizes are not known.
 MOST_SUBGROUPS, _UNKNOWN = (4, 4), 2
+#: Blocks of a tile along each mode whose operands sub-groups round for one another, at most.
+_SHARED = 4
 #: Messages by which a sub-group fills a panel at most: each has registers for its header and its place.
 _MOST_MESSAGES = 8
 #: Elements that DPAS takes, by the names of the language's types.
@@ -87,8 +90,10 @@ def _halved(kernel: MicroKernel) -> MicroKernel:
         columns = less(columns)
     else:
         rows = less(rows)
-    # Where both operands are packed tiles are the same as where one is.
-    other = (rows, columns, kernel.other[2]) if kernel.packs and kernel.other is not None else kernel.other
+    # Where both operands are packed tiles are no larger than where one is.
+    other = kernel.other
+    if kernel.packs and other is not None:
+        other = min(rows, other[0]), min(columns, other[1]), other[2]
     return replace(kernel, lane_blocks=rows, column_blocks=columns, other=other)
 
 
@@ -102,9 +107,24 @@ def _largest_micro_kernel(nest: Nest, engine: MatrixEngine, layout: SubgroupLayo
     # Where messages load no columns of B along k, they may load rows of A so.
     turned = None if layout is None else SubgroupLayout(layout.lanes, layout.columns, layout.rows)
     other = _kernel_of(product.exchanged, engine, turned)
-    if other is None or _no_blocks(product.exchanged, other) is not None:
+    if other is None:
         return kernel
-    return replace(other, exchanged=True)
+    takes_blocks = _no_blocks(product.exchanged, other) is None
+    # The same where they fill panels.
+    fills_panels = _packs_by_messages(product.exchanged, other, turned) and not _packs_by_messages(
+        product, kernel, layout)
+    return replace(other, exchanged=True) if takes_blocks or fills_panels else kernel
+
+
+def _packs_by_messages(product: NestProduct, kernel: MicroKernel, layout: SubgroupLayout | None) -> bool:
+    """Whether messages load all operands that a micro-kernel packs."""
+    if not kernel.packs or any(access.buffer.is_temporary for access in (product.a, product.b)):
+        return False
+    from tl_dpnp.kernels.dpas.line_packing import line_layout
+
+    pieces = piece_words(kernel, *_extent(product, kernel, layout))
+    return all(line_layout(kernel.row, piece, strides, lines, product.k.stop, kernel.steps) is not None
+               for piece, (strides, lines) in zip(pieces, product.lines, strict=True) if packs(kernel, piece))
 
 
 def _kernel_of(product: NestProduct, engine: MatrixEngine, layout: SubgroupLayout | None) -> MicroKernel | None:
@@ -162,21 +182,27 @@ def _shared_kernel(
     product: NestProduct, kernel: MicroKernel, local_memory: int, layout: SubgroupLayout | None,
     along_k: tuple[bool, bool],
 ) -> MicroKernel | None:
-    """Return the micro-kernel whose f32 the sub-groups of a work-group round for one another, None where none fits."""
-    from tl_dpnp.lowering.tactics.block_tiles import messages_of_panel
+    """Return the micro-kernel whose f32 the sub-groups of a work-group round for one another, None where none fits.
 
-    m, n, row = product.m.stop, product.n.stop, kernel.row
-    for rows, columns in DPAS[row.execution_size].packed:
-        shared = replace(kernel, lane_blocks=_blocks(m, row.execution_size, rows, rows),
-                         column_blocks=_blocks(n, row.repeat, columns, columns), shared=True)
+    It is the one that takes the fewest clocks by the model.
+    """
+    from tl_dpnp.lowering.tactics.block_tiles import clocks_of_panels, messages_of_panel
+
+    sizes = product.m.stop, product.n.stop, product.k.stop
+    found: dict[MicroKernel, float] = {}
+    for rows, columns in pairs(range(1, _SHARED + 1), repeat=2):
+        shared = replace(kernel, lane_blocks=rows, column_blocks=columns, shared=True)
         extents = {_extent(product, shared, None), _extent(product, shared, layout)}
-        if all(packed_bytes(shared, *extent) * DPAS[row.execution_size].panel_steps <= local_memory
+        if any(packed_bytes(shared, *extent) * DPAS[kernel.row.execution_size].panel_steps > local_memory
                for extent in extents):
-            steps = min(_steps_of_panel(shared, extent, product.k.stop, local_memory) for extent in extents)
-            shared = replace(shared, steps=steps)
-            many = any(messages_of_panel(shared, extent, *along_k) > _MOST_MESSAGES for extent in extents)
-            return replace(shared, steps=-(-steps // 2)) if many else shared
-    return None
+            continue
+        steps = min(_steps_of_panel(shared, extent, product.k.stop, local_memory) for extent in extents)
+        shared = replace(shared, steps=steps)
+        if any(messages_of_panel(shared, extent, *along_k) > _MOST_MESSAGES for extent in extents):
+            shared = replace(shared, steps=-(-steps // 2))
+        # Those of the work-group that it would have alone: the tile is to be the same in it.
+        found[shared] = clocks_of_panels(shared, sizes, _extent(product, shared, None), *along_k)
+    return min(found, key=lambda kernel: (found[kernel], -kernel.lane_blocks * kernel.column_blocks), default=None)
 
 
 def _packed_kernel(
@@ -200,26 +226,39 @@ def _packed_kernel(
 def _half_packed_kernel(
     product: NestProduct, packed: MicroKernel, local_memory: int, layout: SubgroupLayout | None
 ) -> MicroKernel | None:
-    """Return the micro-kernel that packs one operand while messages load the other one, None where they load none."""
+    """Return the micro-kernel whose panels messages fill, or one beside operands that they load; None without them."""
     row = packed.row
-    if row.execution_size != 16 or packed.terms:
+    if row.execution_size != 16 or packed.terms > 1:
         return None
     a, b = _strides(product)
     m, n, k = product.m.stop, product.n.stop, product.k.stop
+    takes = (not product.a.buffer.is_temporary and takes_a(row, a, m, k),
+             not product.b.buffer.is_temporary and takes_b_along_k(row, b, n, k))
     kernel = replace(
-        packed, steps=1, packed=False, other=(packed.lane_blocks, packed.column_blocks, packed.steps))
-    if not product.a.buffer.is_temporary and takes_a(row, a, m, k):
-        kernel = replace(kernel, packs="b")
-    elif not product.b.buffer.is_temporary and takes_b_along_k(row, b, n, k):
-        kernel = replace(kernel, packs="a")
-    else:
+        packed, steps=1, packed=False, other=(packed.lane_blocks, packed.column_blocks, packed.steps),
+        packs="ab" if packed.terms else "b" if takes[0] else "a" if takes[1] else "ab")
+    if packed.terms:
+        takes = False, False  # both are rounded
+    tile = None
+    if product.is_static and not any(access.buffer.is_temporary for access, taken in zip(
+            (product.a, product.b), takes, strict=True) if not taken):
+        from tl_dpnp.lowering.tactics.panel_tiles import panel_tile
+
+        tile = panel_tile(product, kernel, (a[0] != 1, b[0] == 1), MOST_SUBGROUPS, local_memory,
+                          lambda kernel, extent: _even_steps(kernel, extent, k, local_memory))
+    if tile is not None:
+        kernel = replace(kernel, lane_blocks=tile[0], column_blocks=tile[1])
+    elif kernel.packs == "ab":
         return None
     extents = {_extent(product, kernel, None), _extent(product, kernel, layout)}
-    steps = min(_steps_of_panel(kernel, extent, k, local_memory) for extent in extents)
-    # An iteration loads what two DPAS take along k.
-    steps += steps % 2 if steps > 1 else 0
-    kernel = replace(kernel, steps=steps)
+    kernel = replace(kernel, steps=min(_even_steps(kernel, extent, k, local_memory) for extent in extents))
     return kernel if all(packed_bytes(kernel, *extent) <= local_memory for extent in extents) else None
+
+
+def _even_steps(kernel: MicroKernel, extent: tuple[int, int], k: Bound, local_memory: int) -> int:
+    """Return the same as `_steps_of_panel` for iterations that load what two DPAS take along k."""
+    steps = _steps_of_panel(kernel, extent, k, local_memory)
+    return steps + steps % 2 if steps > 1 else steps
 
 
 def _steps_of_panel(kernel: MicroKernel, extent: tuple[int, int], k: Bound, local_memory: int) -> int:
@@ -283,7 +322,9 @@ def _remark(nest: Nest, engine: MatrixEngine, used: MicroKernel | None) -> str |
             "loads of blocks" + ("" if used.other is None else ", by way of local memory where these cannot be")
             if why is None else f"loads of single elements: {why}"
         )
-        if used.packs:
+        if used.packs == "ab":
+            loads = "loads of blocks that are packed in local memory"
+        elif used.packs:
             packed, other = (product.a, product.b) if used.packs == "a" else (product.b, product.a)
             loads = (f"loads of blocks of {other.buffer.name}, and by way of local memory, packed there, of"
                      f" {packed.buffer.name}")
@@ -317,9 +358,17 @@ def extent_of_tiles(products: Sequence[tuple[Bound, Bound, MicroKernel]]) -> tup
     for m, n, kernel in products:
         tile_rows, tile_columns = kernel.tile
         most_rows, most_columns = _unknown_extent(kernel)
-        rows = max(rows, -(-m // tile_rows) if isinstance(m, int) else most_rows)
-        columns = max(columns, -(-n // tile_columns) if isinstance(n, int) else most_columns)
-    return min(rows, MOST_SUBGROUPS[0]), min(columns, MOST_SUBGROUPS[1])
+        rows = max(rows, _extent_along(m, tile_rows, most_rows, MOST_SUBGROUPS[0]))
+        columns = max(columns, _extent_along(n, tile_columns, most_columns, MOST_SUBGROUPS[1]))
+    return rows, columns
+
+
+def _extent_along(size: Bound, tile: int, unknown: int, most: int) -> int:
+    """Return the sub-groups along a mode, at most so many: those that take equally many tiles each."""
+    if not isinstance(size, int):
+        return min(unknown, most)
+    tiles = max(1, -(-size // tile))
+    return -(-tiles // -(-tiles // most))
 
 
 def _unknown_extent(kernel: MicroKernel) -> tuple[int, int]:

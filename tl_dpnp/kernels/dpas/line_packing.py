@@ -1,0 +1,405 @@
+"""Panels of local memory that messages of blocks fill from matrices whose lines have any distance.
+
+Messages want lines that are multiples of 8 bytes apart.  Of every second, fourth or eighth line that is so for all
+distances: those that leave the same rest are a matrix of their own, with an address of its own.  They are loaded as
+words of 32 bits; where a line does not begin with a word its elements are some bytes further on in registers, which
+moves bring to where DPAS takes them.  The fragments are stored in local memory by messages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from llvmlite import ir
+
+from tl_dpnp.kernels.dpas.accumulators import Accumulators, aliases
+from tl_dpnp.kernels.dpas.block_messages import BlockMessages, inline_assembly
+from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, RULES, Block
+from tl_dpnp.kernels.dpas.fragments import Matrix
+from tl_dpnp.kernels.dpas.local_messages import MOST_MOVED, WORD_BYTES, Address, LocalMessages
+from tl_dpnp.kernels.dpas.pieces import WORD_BITS, Piece
+from tl_dpnp.kernels.dpas.rows import DpasRow
+from tl_dpnp.kernels.llvm import I32, I64, constant, index, vector_of
+from tl_dpnp.records import dataclass
+
+__all__ = ["Line", "LineLayout", "LineOperand", "LinePacking", "conditions_of", "line_layout"]
+
+#: Registers of a message's lines and of fragments that a sub-group has at a time, at most.
+_MOST_LOADED, _MOST_FILLED = 32, 16
+#: Types of inline assembly, by their bytes.
+_UNSIGNED = {1: "ub", 2: "uw", 4: "ud"}
+#: Units of a panel, the last ones, whose registers are kept until all is stored.
+_LAST = 2
+
+
+class Line(NamedTuple):
+    """Where an element of DPAS's fragments begins in what is loaded.
+
+    A message has a number; the register is one of it.  Distances and sizes are bytes.
+    """
+
+    message: int
+    register: int
+    offset: int
+    to: int
+    step: int
+    length: int
+
+
+@dataclass(frozen=True)
+class LineLayout:
+    """How an operand of a size is packed: `rows` of `row_bytes`, `pitch` bytes apart, are its lines in memory.
+
+    Those of A are elements of neighbouring rows of C, one line for each place `along_k`; those of B are along k.  Of
+    each `period` lines one belongs to a message.  A unit of work has so many `blocks` of fragments, by `steps` along k.
+    """
+
+    row: DpasRow
+    of_a: bool
+    rows: int
+    row_bytes: int
+    pitch: int
+    period: int
+    blocks: int
+    steps: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return (self.row.source1 if self.of_a else self.row.source2).bits // 8
+
+    @property
+    def fragment(self) -> int:
+        """Bytes of a fragment."""
+        elements = self.row.execution_size if self.of_a else self.row.repeat
+        return elements * self.row.k * self.size
+
+    @property
+    def lines(self) -> int:
+        """Lines in memory that a unit loads."""
+        return self.steps * self.row.k if self.of_a else self.blocks * self.row.repeat
+
+    @property
+    def block(self) -> Block:
+        """What a message loads: a register for each line."""
+        return Block("plain", WORD_BITS, RULES.row_bytes // WORD_BYTES, self.lines // self.period)
+
+    @property
+    def filled(self) -> int:
+        """Bytes of a unit's fragments: those of a step one behind the other."""
+        return self.blocks * self.steps * self.fragment
+
+    def shift(self, rest: int) -> int:
+        """Return how many bytes behind the beginning of a word the lines of a rest begin."""
+        return rest * self.pitch % WORD_BYTES
+
+    def behind(self, rest: int) -> int:
+        """Return how many elements of the next line, or of none, are loaded as the last ones of lines of a rest."""
+        return -(rest * self.pitch + self.row_bytes) % WORD_BYTES // self.size
+
+    def moves(self) -> Iterator[Line]:
+        """Yield which bytes of what is loaded become which of fragments: `length` elements, `step` elements apart."""
+        row, size = self.row, self.size
+        per_word = WORD_BYTES // size
+        for step in range(self.steps):
+            for block in range(self.blocks):
+                start = (step * self.blocks + block) * self.fragment
+                if self.of_a:
+                    for k in range(row.k):
+                        register, rest = divmod(step * row.k + k, self.period)
+                        word, part = divmod(k, per_word)
+                        yield Line(rest, register, self.shift(rest) + block * row.execution_size * size,
+                                   start + word * row.execution_size * WORD_BYTES + part * size, per_word,
+                                   row.execution_size)
+                else:
+                    for line in range(row.repeat):
+                        register, rest = divmod(block * row.repeat + line, self.period)
+                        yield Line(rest, register, self.shift(rest) + step * row.k * size,
+                                   start + line * row.k * size, 1, row.k)
+
+
+def line_layout(
+    row: DpasRow, piece: Piece, strides: tuple[object, ...], lines: object, k: object, panel: int
+) -> LineLayout | None:
+    """Return how A or B, whose pieces are such, is packed by messages, None where it is not.
+
+    Strides are along lines and along k, and panels have so many pieces; anything but an int is not known.
+    """
+    size, of_a = piece.bits // 8, piece.across
+    contiguous, pitch = strides if of_a else strides[::-1]
+    if (row.execution_size != 16 or contiguous != 1 or size not in (1, 2, 4) or row.a_elements != row.repeat
+            or not isinstance(pitch, int) or not isinstance(lines, int) or not isinstance(k, int)):
+        return None
+    rows, row_bytes = (k, lines * size) if of_a else (lines, k * size)
+    period = RULES.pitch_multiple // math.gcd(RULES.pitch_multiple, pitch * size)
+    # What lies before a line in its first 64 bytes, and in its last word behind it, counts as a part of it.  Where each
+    # line is one of the message's, that is known at the call only (`conditions_of`).
+    longest = row_bytes + (RULES.address + WORD_BYTES if period > 1 else 0)
+    if not (period <= rows and (period > 1 or size == WORD_BYTES)
+            and RULES.least_bytes <= row_bytes and longest <= period * pitch * size
+            and period * pitch * size <= RULES.most_bytes and rows <= RULES.most_bytes):
+        return None
+    found = [layout for blocks in (1, 2, 4) for steps in (1, 2, 4) if piece.blocks % blocks == 0 and panel % steps == 0
+             if _fits(layout := LineLayout(row, of_a, rows, row_bytes, pitch * size, period, blocks, steps))]
+    return max(found, key=lambda layout: (layout.blocks * layout.steps, layout.blocks), default=None)
+
+
+def _fits(layout: LineLayout) -> bool:
+    """Whether a unit has what it needs in registers, and not too many of them."""
+    ends = [line.offset + line.length * layout.size for line in layout.moves()]
+    return (layout.lines % layout.period == 0 and layout.lines <= _MOST_LOADED and max(ends) <= RULES.row_bytes
+            and layout.filled <= _MOST_FILLED * RULES.register_bytes)
+
+
+def conditions_of(builder: ir.IRBuilder, layout: LineLayout, matrix: Matrix) -> list[ir.Value]:
+    """Return what has to hold at run time, as values of one bit: that a matrix begins with a word, with room."""
+    address = builder.ptrtoint(matrix.pointer, I64)
+    result = [builder.icmp_unsigned("==", builder.and_(address, index(WORD_BYTES - 1)), index(0))]
+    if layout.period == 1:
+        before = builder.and_(address, index(RULES.address - 1))
+        room = index(layout.pitch - layout.row_bytes)
+        result.append(builder.icmp_signed("<=", before, room))
+    return result
+
+
+@dataclass(frozen=True)
+class LineOperand:
+    """An operand of a work-group: its first line, `base`, where its panel is, and how sub-groups share the work.
+
+    The units of a piece are `across`, those of a panel `along` k.
+    """
+
+    layout: LineLayout
+    matrix: Matrix
+    piece: Piece
+    first_line: ir.Value
+    base: ir.Value
+    panel: int
+    subgroups: int
+
+    @property
+    def across(self) -> int:
+        """Units along the lines of a piece."""
+        return self.piece.blocks // self.layout.blocks
+
+    @property
+    def along(self) -> int:
+        """Units along k of a panel."""
+        return self.panel // self.layout.steps
+
+    @cached_property
+    def each(self) -> tuple[int, int]:
+        """Units of a sub-group, across and along k."""
+        for count in range(1, self.along + 1):
+            if self.along % count == 0 and self.across * (self.along // count) <= self.subgroups:
+                return 1, count
+        return -(-self.across // self.subgroups), self.along
+
+    def place(self, across: int, along: int) -> tuple[int, int]:
+        """Return the column, in words, and the row of a message's lines from those of a first unit on."""
+        layout = self.layout
+        lines = across * layout.blocks * self.piece.lines
+        k = along * layout.steps * layout.row.k
+        columns, rows = (lines, k) if layout.of_a else (k, lines)
+        return columns * layout.size // WORD_BYTES, rows // layout.period
+
+
+@dataclass(frozen=True)
+class LinePacking:
+    """Packs operands of a sub-group, the one of a `number` (of 64 bits), where messages are not emulated.
+
+    Addresses have to be multiples of 4.
+    """
+
+    accumulators: Accumulators
+    operands: tuple[LineOperand, ...]
+    number: ir.Value
+
+    @property
+    def builder(self) -> ir.IRBuilder:
+        """Where code is appended."""
+        return self.accumulators.builder
+
+    @property
+    def messages(self) -> BlockMessages:
+        """What moves blocks."""
+        return self.accumulators.messages
+
+    @property
+    def local(self) -> LocalMessages:
+        """What stores runs in local memory."""
+        return LocalMessages(self.messages, self.accumulators.row.execution_size)
+
+    @cached_property
+    def _shares(self) -> list[_Share]:
+        return [self._share(operand) for operand in self.operands]
+
+    def begin(self) -> list[ir.Value]:
+        """Emit headers and addresses; they are changed in place, and nothing is carried from a panel to the next."""
+        _ = self._shares
+        return []
+
+    def pack(self, start: ir.Value, end: ir.Value, carried: Sequence[ir.Value]) -> list[ir.Value]:
+        """Fill a panel, with zeros beyond the end of the matrix."""
+        stored = []
+        for share in self._shares:
+            across, along = share.operand.each
+            here = (0, 0)
+            units = [(i, j) for i in range(across) for j in range(along)]
+            for unit, following in zip(units, [*units[1:], (0, share.operand.along)], strict=True):
+                loaded = [self.messages.load(header, share.operand.layout.block, share.operand.layout.block.type)
+                          for header in share.headers]
+                there = share.operand.place(*following)
+                for header in share.headers:
+                    for field, old, new in zip((COLUMN, ROW), here, there, strict=True):
+                        if old != new:
+                            self.messages.move(header, field, new - old)
+                here = there
+                stored.append(self._stored(share, unit, start, loaded))
+        for value, size in stored[-_LAST:]:
+            # Registers that messages still read are waited for here, not in each iteration of the loop that follows.
+            (name,), lines = aliases(self.builder, {0: size}, "ud", WORD_BITS)
+            lines += [f"mov (M1_NM,1) {name}({offset // RULES.register_bytes},0)<1> 0x0:ud"
+                      for offset in range(0, size, MOST_MOVED)]
+            inline_assembly(self.builder, ir.VoidType(), lines, "rw", [value])
+        return []
+
+    # --- what a sub-group does of a panel ----------------------------------------------------------------------------
+
+    def _share(self, operand: LineOperand) -> _Share:
+        builder = self.builder
+        across, along = operand.each
+        own = builder.trunc(self.number, I32)
+        if across > 1:
+            first_across = self._least(builder.mul(own, constant(I32, across)), operand.across - across)
+            first_along: ir.Value = constant(I32, 0)
+        else:
+            parts = constant(I32, operand.along // along)
+            own = self._least(own, operand.across * (operand.along // along) - 1)
+            first_across = builder.udiv(own, parts)
+            first_along = builder.mul(builder.urem(own, parts), constant(I32, along))
+        layout, piece = operand.layout, operand.piece
+        blocks = builder.mul(first_across, constant(I32, layout.blocks))
+        steps = builder.mul(first_along, constant(I32, layout.steps))
+        words = builder.add(builder.mul(steps, constant(I32, piece.size)),
+                            builder.mul(blocks, constant(I32, piece.fragment)))
+        to = builder.gep(operand.base, [builder.zext(words, I64)])
+        line = builder.add(builder.trunc(operand.first_line, I32), builder.mul(blocks, constant(I32, piece.lines)))
+        k = builder.mul(steps, constant(I32, layout.row.k))
+        headers = self._headers(operand, line, k)
+        return _Share(operand, headers, k, self.local.start(to, MOST_MOVED))
+
+    def _least(self, value: ir.Value, most: int) -> ir.Value:
+        last = constant(I32, most)
+        return self.builder.select(self.builder.icmp_unsigned("<", value, last), value, last)
+
+    def _headers(self, operand: LineOperand, line: ir.Value, k: ir.Value) -> list[ir.Value]:
+        """Return the header of each message for the unit of a line and a k: what differs is found in a lane for each.
+
+        A line's address is rounded down, and what lies before it is a part of it.
+        """
+        builder, layout = self.builder, operand.layout
+        lane = self.messages.lane
+        address = builder.add(builder.ptrtoint(operand.matrix.pointer, I64), builder.mul(lane, index(layout.pitch)))
+        before = builder.and_(address, index(RULES.address - 1))
+        base = builder.sub(address, before)
+        cut = builder.trunc(before, I32)
+        words = constant(I32, -WORD_BYTES)
+        end = builder.and_(builder.add(cut, constant(I32, layout.row_bytes + WORD_BYTES - 1)), words)
+        high = builder.sub(constant(I32, layout.rows - 1), builder.trunc(lane, I32))
+        fields = {
+            0: builder.trunc(base, I32), 1: builder.trunc(builder.lshr(base, index(32)), I32),
+            2: builder.sub(end, constant(I32, 1)),
+            3: builder.lshr(high, constant(I32, layout.period.bit_length() - 1)),
+        }
+        column, row = (line, k) if layout.of_a else (k, line)
+        per_word = constant(I32, WORD_BYTES // layout.size)
+        common = self.messages.spread({
+            4: constant(I32, layout.period * layout.pitch - 1), COLUMN: builder.udiv(column, per_word),
+            ROW: builder.udiv(row, constant(I32, layout.period)), 7: constant(I32, layout.block.field),
+        })
+        arguments = [common, builder.lshr(cut, constant(I32, WORD_BYTES.bit_length() - 1)), *fields.values()]
+        constraints = ",".join(["=rw", *["rw"] * len(arguments)])
+        result = []
+        for rest in range(layout.period):
+            lines = ["mov (M1_NM,16) $0(0,0)<1> $1(0,0)<1;1,0>",
+                     f"add (M1_NM,1) $0(0,{COLUMN})<1> $0(0,{COLUMN})<0;1,0> $2(0,{rest})<0;1,0>"]
+            lines += [f"mov (M1_NM,1) $0(0,{field})<1> ${number}(0,{rest})<0;1,0>"
+                      for number, field in enumerate(fields, 3)]
+            result.append(inline_assembly(builder, I32, lines, constraints, arguments))
+        return result
+
+    def _stored(
+        self, share: _Share, unit: tuple[int, int], start: ir.Value, loaded: Sequence[ir.Value]
+    ) -> tuple[ir.Value, int]:
+        """Store the fragments of a unit; returns them, and their bytes."""
+        operand, layout = share.operand, share.operand.layout
+        value = self._moved(layout, loaded)
+        self._ended(share, unit[1], start, value)
+        first = unit[1] * layout.steps * operand.piece.size + unit[0] * layout.blocks * operand.piece.fragment
+        run = layout.blocks * layout.fragment
+        runs = [(step * run + offset, (first + step * operand.piece.size) * WORD_BYTES + offset)
+                for step in range(layout.steps) for offset in range(0, run, min(run, MOST_MOVED))]
+        addresses: list[Address] = self.local.addresses(share.start, MOST_MOVED, [place for _, place in runs])
+        for (offset, _), address in zip(runs, addresses, strict=True):
+            self.local.store(address, value, offset, min(run, MOST_MOVED))
+        return value, layout.filled
+
+    def _moved(self, layout: LineLayout, loaded: Sequence[ir.Value]) -> ir.Value:
+        """Return the fragments of a unit, made of what messages loaded."""
+        sizes = {0: layout.filled, **dict.fromkeys(range(1, len(loaded) + 1), layout.block.size)}
+        lines, names, floats = list[str](), dict[int, list[str]](), list[str]()
+        rounds = self.accumulators.rounds
+        if rounds:
+            floats, lines = aliases(self.builder, sizes, "f", WORD_BITS)
+        for move in layout.moves():
+            # Words where moved elements begin with one, and none of the next line is in the last one.
+            is_whole = not (layout.of_a or layout.behind(move.message) or move.offset % WORD_BYTES)
+            width = WORD_BYTES if is_whole else layout.size
+            if width not in names:
+                names[width], declared = aliases(
+                    self.builder, sizes, _UNSIGNED[width], 8 * width)
+                lines += declared
+            to, at = divmod(move.to, RULES.register_bytes)
+            how, sources = ("fcvt", floats) if rounds else ("mov", names[width])
+            together = move.length * layout.size // width
+            lines.append(
+                f"{how} (M1_NM,{together}) {names[width][0]}({to},{at // width})<{move.step}> "
+                f"{sources[1 + move.message]}({move.register},{move.offset // width})<1;1,0>")
+        constraints = ",".join(["=rw", *["rw"] * len(loaded)])
+        return inline_assembly(
+            self.builder, vector_of(I32, layout.filled // RULES.register_bytes), lines, constraints, loaded)
+
+    def _ended(self, share: _Share, along: int, start: ir.Value, value: ir.Value) -> None:
+        """Let what was loaded of B behind the end of k be zeros: of A there are zeros, but these times NaN are NaN."""
+        layout, builder = share.operand.layout, self.builder
+        k = layout.row_bytes // layout.size
+        left = k % layout.row.k
+        if layout.of_a or not left or not any(map(layout.behind, range(layout.period))):
+            return
+        type_ = _UNSIGNED[layout.size]
+        (name,), declared = aliases(builder, {0: layout.filled}, type_, 8 * layout.size)
+        for step in range(layout.steps):
+            lines = list(declared)
+            for number, move in enumerate(layout.moves()):
+                if number // (layout.blocks * layout.row.repeat) == step:
+                    lines += [f"mov (M1_NM,1) {name}({to // RULES.register_bytes},"
+                              f"{to % RULES.register_bytes // layout.size})<1> 0x0:{type_}"
+                              for place in range(left, min(left + layout.behind(move.message), layout.row.k))
+                              for to in [move.to + place * layout.size]]
+            here = builder.add(builder.trunc(start, I32), share.k)
+            before = (along * layout.steps + step) * layout.row.k
+            with builder.if_then(builder.icmp_unsigned("==", here, constant(I32, k - left - before))):
+                inline_assembly(builder, ir.VoidType(), lines, "rw", [value])
+
+
+class _Share(NamedTuple):
+    """What a sub-group moves of an operand: headers of its first unit, its first k in a panel, and where it stores."""
+
+    operand: LineOperand
+    headers: list[ir.Value]
+    k: ir.Value
+    start: ir.Value
