@@ -107,6 +107,8 @@ def with_names(operation: Operation, named: Mapping[int, Value]) -> Operation:
                 return tuple(map(renamed, entry))
         return named.get(id(entry), entry)
 
+    if not any(id(operand) in named for operand in operation.operands):
+        return operation
     lists = {name: value for name, value in vars(operation).items() if name[0] != "_" and isinstance(value, tuple)}
     return replace(operation, **{name: renamed(value) for name, value in lists.items()})
 

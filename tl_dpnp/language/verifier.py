@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import linecache
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 
 from tl_dpnp.errors import Diagnostic, Span, TLVerifyError
@@ -36,8 +36,8 @@ _MAXIMUM_SUGGESTIONS = 20
 
 _NAME = re.compile("[0-9]+|[A-Za-z][A-Za-z0-9_]*")
 _NAME_HINT = "give it without % or @: a name is a letter followed by letters, digits or _, or a number"
-#: Where the operands of an operation are written: from `id(operation)` to one span for each operand.
-OperandSpans = Mapping[int, tuple[Span, ...]]
+#: Where the operands of an operation are written, a span for each operand, or the attributes of a function.
+OperandSpans = Callable[[Operation | Function], Sequence[Span]]
 
 
 def verify(module: Module) -> None:
@@ -61,14 +61,14 @@ def _line_on_disk(span: Span) -> str | None:
 
 def find_errors(
     module: Module,
-    operand_spans: OperandSpans | None = None,
+    operand_spans: OperandSpans = lambda _: (),
     source_line: Callable[[Span], str | None] = _line_on_disk,
 ) -> list[Diagnostic]:
     """Return the diagnostics of a module.
 
     `operand_spans` tells where operands are written, `source_line` gives the text of a span's first line.
     """
-    verifier = _Verifier(operand_spans or {}, source_line)
+    verifier = _Verifier(operand_spans, source_line)
     verifier.module(module)
     return verifier.diagnostics
 
@@ -116,7 +116,7 @@ class _Verifier:
         notes: tuple[Diagnostic, ...] = (),
     ) -> None:
         """Add a diagnostic at an operation, or at one of its operands if its place is known."""
-        spans = self.operand_spans.get(id(operation), ())
+        spans = self.operand_spans(operation)
         span = spans[operand] if operand is not None and operand < len(spans) else operation.span
         if span == NO_SPAN:
             message = f"{message}, in `{headline(operation)}`"
@@ -152,7 +152,7 @@ class _Verifier:
                 message = f"the parameter {parameter} is a cooperative matrix, which sub-groups hold while they run"
                 hint = f"write a memref of {parameter.type.component}, and load it inside parallel {{ ... }}"
                 self.diagnostics.append(self.diagnostic(message, parameter.span, hint))
-        places = self.operand_spans.get(id(function), (function.span, function.span))
+        places = self.operand_spans(function) or (function.span, function.span)
         for message, hint, position in _attribute_errors(function):
             self.diagnostics.append(self.diagnostic(message, places[position], hint))
         types = {parameter.name: parameter.type for parameter in function.parameters}
