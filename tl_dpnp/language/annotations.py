@@ -44,7 +44,7 @@ class Use:
     @property
     def agrees(self) -> bool:
         """Whether the value has the type that it is annotated with."""
-        return same_type(self.own, self.annotation)
+        return self.own is self.annotation or same_type(self.own, self.annotation)
 
     def hint(self, operation: Operation, others: Sequence[Use]) -> str:
         """Return what to write where the types differ: another annotation only if that is right for all operands."""

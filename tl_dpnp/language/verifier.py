@@ -253,13 +253,13 @@ class _Verifier:
                 message = f"the instruction {operation.mnemonic} stands where the work-group acts as one"
                 self.report(operation, message, "put it into parallel { ... } or a foreach_tile")
             return
-        where, notes = f"inside a {shared.mnemonic}", self.note(f"the {shared.mnemonic} starts here", shared.span)
-        if among in shared.together:
+        if among is None and not operation.collective or among in shared.together:
             return
+        where, notes = f"inside a {shared.mnemonic}", self.note(f"the {shared.mnemonic} starts here", shared.span)
         if operation.collective:
             hint = f"move it out of the {shared.mnemonic}, or use a for loop"
             self.report(operation, f"the collective instruction {operation.mnemonic} stands {where}", hint, None, notes)
-        elif among is not None:
+        else:
             message = (f"the sub-group instruction {operation.mnemonic} stands {where}, whose iterations belong to "
                        "single work-items")
             self.report(operation, message, "use parallel { ... } or a foreach_tile", None, notes)
