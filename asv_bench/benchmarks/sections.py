@@ -156,7 +156,7 @@ SECTIONS = {
         Section(
             "complex", "Products of complex numbers in the cache of one core",
             tuple(case_name(shape, element) for element in COMPLEX for shape in SHAPES), contests.complex_products,
-            (Target("geometric mean", "real", 0.95, **_LARGE), Target("least", "real", 0.85, **_LARGE),
+            (Target("geometric mean", "real", 0.95, **_LARGE), Target("least", "real", 0.75, **_LARGE),
              Target("geometric mean", "numpy", 1.5), Target("least", "numpy", 1.0)),
             limits=("fma",), one_core=True, peers=("real", "numpy"), quick=("c32 16x16x16", "c64 20x9x20"),
             draw=_drawn("", elements=tuple(COMPLEX)),
