@@ -65,15 +65,15 @@ def _moved(node: Any, distance: int) -> Any:
 class _Reduction:
     """What becomes of the symbols of a rule: `steps` has what to do with each of those that the node has."""
 
-    __slots__ = ("expands", "is_inlined", "name", "origin", "passes", "size", "steps")
+    __slots__ = ("expands", "is_inlined", "name", "origin", "passes", "steps", "symbols")
 
     def __init__(self, production: Production) -> None:
-        self.origin, self.size, self.name, children, self.expands, self.is_inlined = production
+        self.origin, self.symbols, self.name, children, self.expands, self.is_inlined = production
         self.steps = tuple(
             (0, _LEFT_OUT) if child.place is None else
             (child.place, _INLINED if child.is_inlined else _TOKEN if child.is_token else _TREE) for child in children)
         #: Whether the only symbol stands for the rule as it is.
-        self.passes = self.expands and self.size == 1 and self.steps == ((0, _TREE),)
+        self.passes = self.expands and self.symbols == 1 and self.steps == ((0, _TREE),)
 
 
 class Reader:
@@ -168,7 +168,7 @@ def _reduced(
     reduction: _Reduction, text: str, stack: list[tuple[dict[str, Any], Any, int, int]]
 ) -> tuple[Any, int, int]:
     """Take the symbols of a rule from the stack; return what stands for the rule, and where that is."""
-    size, start, end = reduction.size, -1, -1
+    size, start, end = reduction.symbols, -1, -1
     symbols = stack[-size:] if size else []
     if size:
         del stack[-size:]
