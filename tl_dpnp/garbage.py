@@ -2,7 +2,8 @@
 
 Python looks for cycles among its new objects after each 700 of them, and now and then among all.  In a first
 compilation it did so 158 times, once among all that numba keeps, in 42 ms; where searches begin after more new objects,
-there are four, in 24 ms.  Until then cycles take a few MB.
+there are four, in 24 ms.  Until then cycles take a few MB.  A text of 1 MB becomes a million objects, which would be
+looked at once more when half of them are there, in a tenth of the time that parsing takes.
 
 Thresholds belong to the process.  No lock guards them, which a fork could leave locked: where two threads come and go
 at once, one of them compiles with the usual thresholds, and who leaves last puts those back in any case.
@@ -20,6 +21,8 @@ __all__ = ["rarely_collected", "unfreeze"]
 
 #: New objects after which cycles are looked for.
 _OBJECTS = 50_000
+#: Searches among new objects after which those that were new before are looked at again.
+_SEARCHES = 100
 #: An entry for each thread, and each nested use, that is inside.
 _inside: list[None] = []
 #: The thresholds from before.
@@ -32,7 +35,7 @@ def rarely_collected() -> Iterator[None]:
     first, *others = gc.get_threshold()
     if 0 < first < _OBJECTS:
         _usual[:] = first, *others
-        gc.set_threshold(_OBJECTS, *others)
+        gc.set_threshold(_OBJECTS, _SEARCHES, *others[1:])
     _inside.append(None)
     try:
         yield

@@ -13,7 +13,7 @@ from . import processes
 from .results import Measurement
 from .small_products import generated_products
 from .streams import Stream
-from .tables import CACHE_MEGABYTES, MEMORY_MEGABYTES, QUICK, Shape
+from .tables import CACHE_MEGABYTES, COMPLEX, MEMORY_MEGABYTES, QUICK, Shape
 from .timing import Contestant, quartiles
 from .torch_peer import TorchProducts
 from .workloads import Chain, Gemm, Groups, Launch, Tuned, Workload
@@ -76,6 +76,17 @@ def cache_resident(case: str) -> Contest:
     element, shape, _ = parse_case(case)
     gemm = _resident(shape, element)
     return Contest({"tl_dpnp": Contestant(gemm.tl_dpnp, gemm.passes), **_peers_of_gemm(gemm)}, gemm.flops, gemm.bytes)
+
+
+def complex_products(case: str) -> Contest:
+    """As cache-resident, with complex numbers; real operations count, four products and their sums.  The peer real is
+    tl_dpnp's own product of real numbers of the same sizes and precision, for as many operations: how many times as
+    fast the complex one is as that is its share of the FMA peak over the real one's.  NumPy takes a stacked product."""
+    element, shape, _ = parse_case(case)
+    own, real = _resident(shape, element), _resident(shape, COMPLEX[element])
+    return Contest({"tl_dpnp": Contestant(own.tl_dpnp, own.passes),
+                    "real": Contestant(real.tl_dpnp, real.passes * real.flops / own.flops),
+                    "numpy": Contestant(own.numpy)}, own.flops, own.bytes)
 
 
 def have(peer: str) -> bool:

@@ -18,7 +18,7 @@ from .realistic_programs import BEST
 from .results import Measurement, Report, judge
 from .sections import SECTIONS, Section
 from .small_products import BEST_GENERATED, GENERATED
-from .tables import QUICK
+from .tables import COMPLEX, QUICK
 from .timing import Contestant, interleave, quartiles
 
 __all__ = ["cases_of", "run", "run_in_child"]
@@ -49,7 +49,8 @@ def _limits(section: Section, case: str) -> dict[str, Limit]:
     threads = len(os.sched_getaffinity(0))
     limits: dict[str, Limit] = {}
     if "fma" in section.limits:
-        limits["FMA peak"] = FmaPeak(case.split()[0], threads)
+        element = case.split()[0]
+        limits["FMA peak"] = FmaPeak(COMPLEX.get(element, element), threads)
     if "triad" in section.limits:
         for stores in ("plain", "streaming"):
             limits[f"triad {stores}"] = Triad(_MEGABYTES, threads, stores == "streaming")

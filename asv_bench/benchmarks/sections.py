@@ -11,7 +11,7 @@ from .realistic_programs import BATCHES, BEST, Programs
 from .results import Measurement, Target
 from .small_products import BEST_GENERATED, GENERATED
 from .streams import Stream
-from .tables import ECOSYSTEM, ELEMENTS, ITEMSIZE, SHAPES, Shape, drawn_shapes
+from .tables import COMPLEX, ECOSYSTEM, ELEMENTS, ITEMSIZE, SHAPES, Shape, drawn_shapes
 
 __all__ = ["SECTIONS", "Section", "against_peers", "fused_programs"]
 
@@ -62,11 +62,11 @@ def _products(shapes: tuple[Shape, ...], *variants: str) -> tuple[str, ...]:
     return tuple(case_name(s, e, v) for v in variants or ("",) for e in ELEMENTS for s in shapes)
 
 
-def _drawn(*variants: str) -> Callable[[int], tuple[str, ...]]:
-    """Return what gives cases of drawn shapes, f32 and f64 in turns, each in one of the variants."""
+def _drawn(*variants: str, elements: Sequence[str] = ELEMENTS) -> Callable[[int], tuple[str, ...]]:
+    """Return what gives cases of drawn shapes, the element types in turns, each in one of the variants."""
     def draw(seed: int) -> tuple[str, ...]:
-        return tuple(case_name(shape, ELEMENTS[number % len(ELEMENTS)],
-                               variants[number // len(ELEMENTS) % len(variants)])
+        return tuple(case_name(shape, elements[number % len(elements)],
+                               variants[number // len(elements) % len(variants)])
                      for number, shape in enumerate(drawn_shapes(seed)))
 
     return draw
@@ -152,6 +152,14 @@ SECTIONS = {
             columns=(BEST_GENERATED,), drawn_targets=(
                 Target("geometric mean", "limit", 0.76, **_LARGE), *_AGAINST_GENERATED,
                 Target("least", "numpy", 1.0), Target("geometric mean", "numpy", 1.85)),
+        ),
+        Section(
+            "complex", "Products of complex numbers in the cache of one core",
+            tuple(case_name(shape, element) for element in COMPLEX for shape in SHAPES), contests.complex_products,
+            (Target("geometric mean", "real", 0.95, **_LARGE), Target("least", "real", 0.75, **_LARGE),
+             Target("geometric mean", "numpy", 1.5), Target("least", "numpy", 1.0)),
+            limits=("fma",), one_core=True, peers=("real", "numpy"), quick=("c32 16x16x16", "c64 20x9x20"),
+            draw=_drawn("", elements=tuple(COMPLEX)),
         ),
         Section(
             "memory", "Products from memory", _products(SHAPES), contests.from_memory,

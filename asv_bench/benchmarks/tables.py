@@ -7,7 +7,7 @@ import random
 from typing import NamedTuple
 
 __all__ = [
-    "CACHE_MEGABYTES", "ELEMENTS", "ECOSYSTEM", "ITEMSIZE", "MEMORY_MEGABYTES", "QUICK", "SHAPES", "Shape",
+    "CACHE_MEGABYTES", "COMPLEX", "ELEMENTS", "ECOSYSTEM", "ITEMSIZE", "MEMORY_MEGABYTES", "QUICK", "SHAPES", "Shape",
     "drawn_shapes",
 ]
 
@@ -61,8 +61,10 @@ def drawn_shapes(seed: int, count: int = 60) -> tuple[Shape, ...]:
     return tuple(Shape(*(draw.randint(*draw.choice(_RANGES)) for _ in range(3))) for _ in range(count))
 
 
-ITEMSIZE = {"f32": 4, "f64": 8}
-ELEMENTS = tuple(ITEMSIZE)
+ELEMENTS = ("f32", "f64")
+#: Complex numbers, each with the type of its parts.
+COMPLEX = {"c32": "f32", "c64": "f64"}
+ITEMSIZE = {"f32": 4, "f64": 8, "c32": 8, "c64": 16}
 
 #: Megabytes of all operands together: within the second-level cache of a core, and far beyond all caches.
 CACHE_MEGABYTES = 0.5

@@ -18,10 +18,10 @@ _WARM_UP, _LEAST_CALLS = 0.03, 3
 
 @dataclass(frozen=True)
 class Contestant:
-    """Something to time: a call does the work of the benchmark `passes` times."""
+    """Something to time: a call does the work of the benchmark `passes` times, or a part of it."""
 
     call: Callable[[], object]
-    passes: int = 1
+    passes: float = 1
 
     def time(self, calls: int, clock: Callable[[], float]) -> float:
         """Return the seconds of so many calls; the first of several is made twice and counts once, to warm up."""

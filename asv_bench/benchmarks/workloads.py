@@ -13,21 +13,25 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import programs
-from .tables import ITEMSIZE, Shape
+from .tables import COMPLEX, ITEMSIZE, Shape
 
 __all__ = ["Chain", "Gemm", "Groups", "Launch", "Tuned", "Workload"]
 
-_TOLERANCE = {"f32": 1e-3, "f64": 1e-9}
+_TOLERANCE = {"f32": 1e-3, "f64": 1e-9, "c32": 1e-3, "c64": 1e-9}
 
 
 def _random(shape: tuple[int, ...], element: str) -> Any:
-    """Return random numbers between -1 and 1, the same ones again after a while where there are very many."""
+    """Return random numbers between -1 and 1, the same ones again after a while where there are very many.
+
+    Those that are complex have such parts.
+    """
     import numpy as np
 
-    size = math.prod(shape)
-    kind = f"f{ITEMSIZE[element]}"
-    block = np.random.default_rng(0).uniform(-1, 1, min(size, 1 << 20)).astype(kind)
-    return np.resize(block, shape)
+    rng, size = np.random.default_rng(0), min(math.prod(shape), 1 << 20)
+    block = rng.uniform(-1, 1, size)
+    if element in COMPLEX:
+        block = block + 1j * rng.uniform(-1, 1, size)
+    return np.resize(block.astype(f"{'c' if element in COMPLEX else 'f'}{ITEMSIZE[element]}"), shape)
 
 
 class Workload:
@@ -121,7 +125,10 @@ class Workload:
 
 
 class Gemm(Workload):
-    """C := op(A) · op(B) + beta C; the sizes of a `dynamic` one are known at run time only."""
+    """C := op(A) · op(B) + beta C; the sizes of a `dynamic` one are known at run time only.
+
+    Of complex products, the `flops` are real operations: four real products and their sums.
+    """
 
     def __init__(
         self, shape: Shape, element: str = "f32", *, megabytes: float = 0.0, batch: int = 0, passes: int = 1,
@@ -135,7 +142,7 @@ class Gemm(Workload):
         source = programs.gemm(m, n, k, element, transposes, beta, dynamic, looped=looped)
         super().__init__(source, {"A": a, "B": b, "C": (m, n)}, "C", element, batch, passes=passes,
                          reads_output=beta != 0, arrays_of=arrays_of)
-        self.flops = shape.flops * batch
+        self.flops = shape.flops * batch * (4 if element in COMPLEX else 1)
         self.shape = shape
         self._transposes, self._beta = transposes, beta
         self.check()

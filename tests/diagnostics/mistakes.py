@@ -239,8 +239,9 @@ MISTAKES = {
                                       right='[dpnp.asarray(dpnp.asarray(a), order="F")]'),
     "NumPy array in tl_dpnp.group": Mistake("""
         tl_dpnp.compile(RAGGED)(tl_dpnp.group([np.asfortranarray(a)]), [B], [C])
-        got, want = C.asnumpy(), a @ b""", "np.asfortranarray(a)", TypeError, "array 0 of the group is a NumPy array",
-                                            "dpnp.asarray(array)", names={"array": "np.asfortranarray(a)"}),
+        got, want = C.asnumpy(), a @ b""", "np.asfortranarray(a)", TypeError,
+                                            "%A[0] takes an array of float32, it was given a NumPy array",
+                                            "dpnp.asarray(array)", names={"array": "np.asfortranarray(a)"}, place="%A"),
     "group of no sequence": Mistake("""
         tl_dpnp.compile(RAGGED)(tl_dpnp.group(len), [B], [C])
         got, want = C.asnumpy(), a @ b""", "len", TypeError,

@@ -6,7 +6,7 @@ import random
 import time
 
 import pytest
-from lark import Token, Tree, UnexpectedInput
+from lark import Token, Tree
 
 from tests.campaigns.text import everything
 from tests.diagnostics.mutations import mutate
@@ -14,24 +14,19 @@ from tests.diagnostics.test_corpus import MALFORMED, read
 from tests.diagnostics.test_fuzz import EXAMPLES
 from tests.drawing import seed_of
 from tests.language.test_dialects import PARAMETERS, SPELLINGS
-from tl_dpnp.errors import TLError
+from tl_dpnp.errors import TLError, TLSyntaxError
 from tl_dpnp.language import print_module
-from tl_dpnp.language.parser import loaded_grammar, parse
+from tl_dpnp.language.parser import _derived, loaded_grammar, parse
 from tl_dpnp.language.reading import Reader
+from tl_dpnp.language.source import Source
 
 
 def by_lark(text: str) -> Tree[Token] | None:
     """Return lark's tree of a text without compile-time variables; None for malformed text."""
-    grammar = loaded_grammar()
-    lexer, parser = grammar.parser.lexer.lexer, grammar.parser.parser  # type: ignore[attr-defined]
-    from lark.lexer import LexerState, LexerThread, TextSlice
-
     try:
-        tree: Tree[Token] = parser.parse(
-            LexerThread(lexer, LexerState(TextSlice(text, 0, len(text)))), "start")
-    except UnexpectedInput:
+        return _derived(loaded_grammar(), Source(text, ""), {})
+    except TLSyntaxError:
         return None
-    return tree
 
 
 def described(node: Tree[Token] | Token | None) -> object:
@@ -53,6 +48,18 @@ def test_trees_are_those_of_lark(request: pytest.FixtureRequest) -> None:
         assert described(found) == described(expected), text
         alike += found is not None
     assert alike > 100
+
+
+@pytest.mark.parametrize("types", [
+    ["memref<f32x4x4>"] * 2, ["memref <f32x4,strided<2>>"] * 3, ["group<memref<f32x4x4>x3>", "memref<f32x4x4>"] * 2,
+    ["memref<f32 ; >\n x4>"] * 2, ["memref<f32x4>", "memref<f32x4,local>", "memref<f32x4,local>"],
+    ["memref<f32x4,strided<>>", "memref<f32x4>"] * 2,
+])
+def test_types_that_are_repeated_have_places_of_their_own(types: list[str]) -> None:
+    text = f"func @f({', '.join(f'%a{number}: {type}' for number, type in enumerate(types))}) {{ }}"
+    found, expected = Reader(loaded_grammar()).read(text), by_lark(text)
+    assert found is not None or expected is None
+    assert described(found) == described(expected)
 
 
 def outcome(text: str) -> str:

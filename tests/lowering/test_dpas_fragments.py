@@ -67,6 +67,17 @@ def lowered(source, device="pvc", **options):
     ({"behind": "%E = cast %C : coopmatrix<bf16x32x16,matrix_a>"
                 "%F = cooperative_matrix_load %y[%i, %i] : coopmatrix<bf16x16x16,matrix_b>"
                 f"%G = cooperative_matrix_mul_add %E, %F, %C : {C}"}, "dpas_f32_bf16_bf16_8x16x16"),
+    # Or the second one; so are those that are constant, or computed of what was loaded.
+    ({"behind": "%E = cast %C : coopmatrix<bf16x32x16,matrix_b>"
+                "%F = cooperative_matrix_load %x[%i, %i] : coopmatrix<bf16x32x32,matrix_a>"
+                f"%G = cooperative_matrix_mul_add %F, %E, %C : {C}"}, "dpas_f32_bf16_bf16_8x16x16"),
+    ({"behind": "%E = constant 2 : coopmatrix<bf16x32x16,matrix_b>"
+                "%F = cooperative_matrix_load %x[%i, %i] : coopmatrix<bf16x32x32,matrix_a>"
+                f"%G = cooperative_matrix_mul_add %F, %E, %C : {C}"}, "dpas_f32_bf16_bf16_8x16x16"),
+    ({"behind": "%D = cooperative_matrix_load %y[%i, %i] : coopmatrix<bf16x32x16,matrix_b>"
+                "%E = add %D, %D : coopmatrix<bf16x32x16,matrix_b>"
+                "%F = cooperative_matrix_load %x[%i, %i] : coopmatrix<bf16x32x32,matrix_a>"
+                f"%G = cooperative_matrix_mul_add %F, %E, %C : {C}"}, "dpas_f32_bf16_bf16_8x16x16"),
 ])
 def test_products_on_dpas_keep_their_matrices_in_registers(options, row):
     remark, *_ = lowered(product(**options)).remarks
@@ -125,9 +136,11 @@ def test_headers_of_factors_that_a_loop_moves_are_changed_in_place(options, move
     ({"behind": "%E = cast %C : coopmatrix<bf16x32x16,matrix_acc> %t = greater_than %i, %first : bool "
                 "%F = if %t -> (coopmatrix<bf16x32x16,matrix_acc>) { yield (%E) } else { yield (%E) }"},
      "%F, which has components of bf16, is passed on"),
-    ({"behind": "%E = cast %C : coopmatrix<bf16x32x16,matrix_b>"
-                "%F = cooperative_matrix_load %x[%i, %i] : coopmatrix<bf16x32x32,matrix_a>"
-                f"%G = cooperative_matrix_mul_add %F, %E, %C : {C}"}, "%E is a second factor that is not loaded"),
+    ({"a": "i8x32x32", "b": "i8x32x16", "c": "i32x32x16",
+      "behind": "%E = cast %C : coopmatrix<i8x32x16,matrix_b>"
+                "%F = cooperative_matrix_load %x[%i, %i] : coopmatrix<i8x32x32,matrix_a>"
+                "%G = cooperative_matrix_mul_add %F, %E, %C : coopmatrix<i32x32x16,matrix_acc>"},
+     "%E has components of i8"),
     ({"inside": "barrier"}, "barrier has no form for registers"),
 ])
 def test_others_are_in_local_memory_and_say_why(options, reason):

@@ -8,7 +8,7 @@ import pytest
 
 import tl_dpnp
 from tl_dpnp import config
-from tl_dpnp.lowering.emission.variables import pieces
+from tl_dpnp.lowering.emission.variables import Narrowest, pieces, with_last_filled
 from tl_dpnp.target.catalog import CORES
 
 
@@ -31,7 +31,17 @@ def test_rows_are_cut_into_vectors(count, reach, expected):
     ("count", "reach", "expected"),
     [(34, 0, [(0, 16), (16, 16), (30, 4)]), (2, 0, [(0, 2)]), (33, 0, [(0, 16), (16, 16), (32, 1)])])
 def test_what_is_computed_twice_is_no_vector_that_is_too_narrow(count, reach, expected):
-    assert pieces(count, 16, reach, narrowest=4) == expected
+    assert pieces(count, 16, reach, Narrowest(4)) == expected
+
+
+@pytest.mark.parametrize(
+    ("count", "reach", "expected"),
+    [(17, 0, [(0, 8), (8, 8), (15, 2)]), (1, 0, [(0, 1)]), (1, 8, [(-1, 2)]), (18, 0, [(0, 8), (8, 8), (16, 2)])])
+def test_a_complex_number_alone_is_a_vector_that_is_too_narrow(count, reach, expected):
+    narrowest = Narrowest(2, has_scalars=False)
+    assert pieces(count, 8, reach, narrowest) == expected
+    assert with_last_filled(pieces(count, 8), 8, narrowest)[-1] == (count // 8 * 8, 2)
+    assert with_last_filled([(0, 8), (8, 8)], 8, narrowest) == [(0, 8), (8, 8)]
 
 
 _NARROW = re.compile(r"<2 x float>")

@@ -61,6 +61,17 @@ def test_one_module_knows_where_the_arrays_of_dpctl_are():
     assert not found
 
 
+def test_one_module_knows_what_is_private_to_lark():
+    """Its documented interface is the package itself, and the base class of what stands between lexer and parser."""
+    found = {(relative(path), name) for path in SOURCES for name in imports_when_run(tree_of(path))
+             if name.startswith("lark.") and name.count(".") > 1}
+    assert {path for path, name in found if not name.startswith("lark.lark.")} == {"language/lark_adapter.py"}
+    private = ("parser_state", "lexer_thread", "parse_table", "node_builder", "value_stack", "interactive_parser")
+    users = {relative(path) for path in SOURCES for node in ast.walk(tree_of(path))
+             if isinstance(node, ast.Attribute) and node.attr in private}
+    assert users <= {"language/lark_adapter.py"}
+
+
 @pytest.mark.parametrize("layer", ["language", "kernels", "lowering"])
 def test_lower_layers_know_no_device_runtime(layer):
     found = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import os
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -78,6 +79,13 @@ def disagreements(program, lanes):
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_random_programs_agree_with_the_interpreter(seed):
     assert disagreements(DpasFragmentProgram(seed), 16) == []
+
+
+def test_second_factors_that_are_computed_agree_with_the_interpreter():
+    program = DpasFragmentProgram(167)
+    (factor,) = re.findall(r"(%\w+) = cast .*matrix_b>", program.source)
+    assert re.search(rf"mul_add %\w+, {factor},", program.source)
+    assert disagreements(program, 16) == []
 
 
 def test_sub_groups_without_messages_of_blocks_agree_with_the_interpreter():

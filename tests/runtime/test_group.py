@@ -54,6 +54,32 @@ def test_elements_have_sizes_of_their_own(target, wrap):
         check_products(A, B, C)
 
 
+@pytest.mark.parametrize("wrap", [list, tuple, tl_dpnp.group])
+def test_the_reference_takes_groups_of_numpy_arrays(wrap):
+    kernel = tl_dpnp.compile(RAGGED, target="reference")
+    A, B, C = ([np.asfortranarray(array.asnumpy()) for array in arrays] for arrays in ragged_arguments())
+    kernel(wrap(A), wrap(B), wrap(C))
+    for a, b, c in zip(A, B, C, strict=True):
+        assert (c == a @ b).all()
+
+
+def test_the_offset_of_a_group_of_numpy_arrays():
+    pools, y = [np.arange(9, dtype="float32"), np.arange(9, dtype="float32")], np.full(2, np.nan, "float32")
+    group = tl_dpnp.group([pool[2:4] for pool in pools], offset=3)
+    tl_dpnp.compile(SUMS, target="reference")(group, y)
+    assert y.tolist() == [5 + 6] * 2
+    tl_dpnp.wait(group)  # on no queue: nothing to wait for
+
+
+def test_groups_of_numpy_arrays_are_for_the_reference_alone():
+    host, array = [np.zeros(4, "float32")], dpnp.zeros(1, dtype="float32")
+    for target in ("sycl", "reference"):
+        with pytest.raises(TLTypeError, match=r"%x\[0\] takes an array of float32, it was given a NumPy array"):
+            tl_dpnp.compile(SUMS, target=target)(tl_dpnp.group(host), array)
+    with pytest.raises(TLTypeError, match="%y takes an array of float32, it was given a NumPy array"):
+        tl_dpnp.compile(SUMS, target="reference")(tl_dpnp.group([array]), host[0])
+
+
 @TARGETS
 def test_elements_may_be_views_with_strides_of_their_own(target):
     kernel = tl_dpnp.compile(RAGGED, target=target)

@@ -15,8 +15,11 @@ REACHING = [(15, 4, 7, "f32"), (13, 3, 20, "f32"), (7, 7, 7, "f64"), (31, 5, 9, 
             (63, 2, 5, "f32"), (15, 15, 15, "i16"), (29, 1, 8, "f32")]
 #: A row more than a vector has lanes, whose elements are read one by one.
 LEFT_OVER = [(9, 9, 9, "f64"), (17, 5, 6, "f32"), (9, 20, 3, "f32"), (9, 11, 1, "f64")]
-CASES = [*((*size, element) for size, element in zip(SIZES, TYPES, strict=True)), *REACHING, *LEFT_OVER]
-DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i16": np.int16, "i8": np.int8}
+#: Complex numbers: one row left over, or two, is a vector of two numbers.
+OF_PAIRS = [(17, 5, 6, "c32"), (1, 9, 3, "c32"), (33, 4, 7, "c32"), (18, 3, 5, "c32"), (9, 9, 9, "c64")]
+CASES = [*((*size, element) for size, element in zip(SIZES, TYPES, strict=True)), *REACHING, *LEFT_OVER, *OF_PAIRS]
+DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i16": np.int16, "i8": np.int8, "c32": np.complex64,
+          "c64": np.complex128}
 
 
 #: Results that are computed transposed, where they are not read as well.
@@ -50,6 +53,9 @@ def check(m, n, k, element, transposes, beta):
         }}""")
     generator = np.random.default_rng(m * n * k)
     host = [np.asfortranarray(generator.integers(-3, 4, shape).astype(DTYPES[element])) for shape in shapes]
+    if element in ("c32", "c64"):
+        host = [array + DTYPES[element](1j) * generator.integers(-3, 4, array.shape) for array in host]
+        host = [np.asfortranarray(array.astype(DTYPES[element])) for array in host]
     arrays = [dpnp.asarray(array, order="F") for array in host]
     kernel(*arrays, group_size=1)
     left, right, old = host

@@ -94,17 +94,27 @@ class DpasFragmentProgram(FragmentProgram):
         return name
 
     def product(self) -> None:
-        added, inner, bound = self.pick(_is_whole), self.terms * self.random.randint(1, 2), 3
-        computed = [each for each in self.matrices if each.component == F32 and each.bound <= 128 and
-                    (each.rows, each.columns) == (added.rows, self.terms)]
-        if computed and self.random.random() < 0.5:
-            found = self.random.choice(computed)
-            inner, bound, a = self.terms, found.bound, self.name()
-            self.lines.append(f"{a} = cast {found.name} : coopmatrix<{self.factors[0]}x{added.rows}x{inner},matrix_a>")
+        """A product of factors that are loaded, or rounded from matrices that were computed."""
+        added, inner = self.pick(_is_whole), self.terms * self.random.randint(1, 2)
+        computed = [each for each in self.matrices if each.component == F32 and each.bound <= 128 and _is_whole(each)]
+        firsts = [each for each in computed if (each.rows, each.columns) == (added.rows, self.terms)]
+        if firsts and self.random.random() < 0.5:
+            inner = self.terms
         else:
-            a = self.loaded(0, added.rows, inner)
-        b = self.loaded(1, inner, added.columns)
-        self.new(added, added.bound + 3 * bound * inner, f"cooperative_matrix_mul_add {a}, {b}, {added.name}")
+            firsts = []
+        seconds = [each for each in computed if (each.rows, each.columns) == (inner, added.columns)]
+        sources = firsts, seconds if seconds and self.random.random() < 0.5 else []
+        bound, names = inner, []
+        for place, (rows, columns) in enumerate(((added.rows, inner), (inner, added.columns))):
+            found = self.random.choice(sources[place]) if sources[place] else None
+            bound *= 3 if found is None else found.bound
+            if found is None:
+                names.append(self.loaded(place, rows, columns))
+                continue
+            names.append(self.name())
+            self.lines.append(f"{names[-1]} = cast {found.name} : "
+                              f"coopmatrix<{self.factors[place]}x{rows}x{columns},matrix_{'ab'[place]}>")
+        self.new(added, added.bound + bound, f"cooperative_matrix_mul_add {names[0]}, {names[1]}, {added.name}")
 
     def sum_up(self) -> None:
         """A loop over all columns of what is read, the last factors of which are cut off."""

@@ -44,7 +44,7 @@ class Use:
     @property
     def agrees(self) -> bool:
         """Whether the value has the type that it is annotated with."""
-        return same_type(self.own, self.annotation)
+        return self.own is self.annotation or same_type(self.own, self.annotation)
 
     def hint(self, operation: Operation, others: Sequence[Use]) -> str:
         """Return what to write where the types differ: another annotation only if that is right for all operands."""
@@ -107,6 +107,8 @@ def with_names(operation: Operation, named: Mapping[int, Value]) -> Operation:
                 return tuple(map(renamed, entry))
         return named.get(id(entry), entry)
 
+    if not any(id(operand) in named for operand in operation.operands):
+        return operation
     lists = {name: value for name, value in vars(operation).items() if name[0] != "_" and isinstance(value, tuple)}
     return replace(operation, **{name: renamed(value) for name, value in lists.items()})
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tl_dpnp.errors import UnsupportedError
@@ -323,7 +323,7 @@ class Spelled(Operation):
             elaborator.place(node)
             if not is_older:
                 elaborator.annotate_result(node, type)
-            values["result"] = replace(results[0], type=type)
+            values["result"] = Value(results[0].name, type, results[0].span)
         elif results:
             values["result"] = results[0]
         return cls(**values)

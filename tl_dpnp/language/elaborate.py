@@ -51,26 +51,26 @@ ParseTree = Any
 class Elaborator:
     """Builds the module of one parse tree.
 
-    `diagnostics` collects what is wrong; `operand_spans` says, for each operation by its `id`, where its operands are
-    written and, behind them, its modes or its type, and for each function where its attributes are; `too_deep` is set
-    when regions were left out because they are nested too deeply.
+    `diagnostics` collects what is wrong; `too_deep` is set when regions were left out because they are nested too
+    deeply.
     """
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.diagnostics: list[Diagnostic] = []
-        self.operand_spans: dict[int, tuple[Span, ...]] = {}
+        self._places: dict[int, tuple[Node | Span, ...]] = {}  # of operations and functions by their `id`
         self.too_deep = False
         #: The types of the results that the region which is read yields.
         self.returned: tuple[Type, ...] = ()
         self._scopes = Scopes()
         self._named: dict[int, Value] = {}  # named constants by their `id`, as values of these names
         self._annotation: tuple[Type, ParseNode] | None = None  # of the result of the last instruction
-        self._uses: list[Span] = []
+        self._uses: list[Node] = []
         self._annotated: list[Use] = []  # operands of the instruction that is read
         self._broken = False
         self._unnamed = 0
-        self._types: dict[str, MemrefType] = {}  # sound ones, by their text: programs repeat them
+        #: Sound ones, by their text, with their address space: programs repeat them.
+        self._types: dict[str, tuple[MemrefType, str | None]] = {}
 
     def module(self, tree: Tree[Token]) -> Module:
         """Return the module of the parse tree of a program."""
@@ -89,6 +89,14 @@ class Elaborator:
             self.type(value)
         elif isinstance(value, Token) and value.type == "INTEGER_CONSTANT":
             self._integer(value)
+
+    def operand_spans(self, owner: Operation | Function) -> tuple[Span, ...]:
+        """Return where the operands of an operation are written and, behind them, its modes or its type.
+
+        Of a function, return where its attributes are.
+        """
+        return tuple(place if isinstance(place, Span) else self.source.span(place)
+                     for place in self._places.get(id(owner), ()))
 
     # --- errors ------------------------------------------------------------------------------------------------------
 
@@ -119,7 +127,7 @@ class Elaborator:
             assertions=tuple(self._assertions),
         )
         names = ("work_group_size", "subgroup_size")
-        self.operand_spans[id(function)] = tuple(places.get(name, function.span) for name in names)
+        self._places[id(function)] = tuple(places.get(name, function.span) for name in names)
         return function
 
     def _parameter(self, tree: Tree[Token]) -> Value:
@@ -206,19 +214,20 @@ class Elaborator:
                 return POISON
         return type
 
-    @staticmethod
-    def _space(node: ParseNode) -> str | None:
+    def _space(self, node: ParseNode) -> str | None:
         """Return the address space that a type is written with."""
-        space = node.children[-1] if isinstance(node, Tree) and node.data == "memref_type" else None
-        return None if space is None else str(space.children[0])
+        if not isinstance(node, Tree) or node.data != "memref_type":
+            return None
+        known = self._types.get(self.source.text[node.meta.start_pos : node.meta.end_pos])
+        return _written_space(node) if known is None else known[1]
 
     def _memref_type(self, tree: Tree[Token]) -> Type:
         text = self.source.text[tree.meta.start_pos : tree.meta.end_pos]
         if text in self._types:
-            return self._types[text]
+            return self._types[text][0]
         type = self._new_memref_type(tree)
         if isinstance(type, MemrefType) and "$" not in text:  # a compile-time variable may be another one elsewhere
-            self._types[text] = type
+            self._types[text] = type, _written_space(tree)
         return type
 
     def _new_memref_type(self, tree: Tree[Token]) -> Type:
@@ -283,7 +292,7 @@ class Elaborator:
     def _use(self, node: Node | None) -> Operand:
         """Return what a local identifier names; a poisoned value if that is nothing (the verifier tells)."""
         assert isinstance(node, Token)
-        self._uses.append(self.source.span(node))
+        self._uses.append(node)
         entry = self._scopes.find(str(node[1:]))
         return Value(str(node[1:]), POISON, self.source.span(node)) if entry is None else entry.operand
 
@@ -307,8 +316,8 @@ class Elaborator:
         assert node is not None
         if self.names_value(node):
             return self._use(node)
+        self._uses.append(node)
         span = self.source.span(node)
-        self._uses.append(span)
         try:
             literal = _literal(node)
             if not isinstance(type, ScalarType):
@@ -343,7 +352,7 @@ class Elaborator:
     def mode(self, node: Node | None) -> int:
         """Return the number of a mode; its place counts behind those of the operands."""
         assert isinstance(node, Token)
-        self._uses.append(self.source.span(node))
+        self._uses.append(node)
         return self._integer(node)
 
     def index(self, node: Node | None) -> Operand:
@@ -386,7 +395,7 @@ class Elaborator:
 
     def place(self, node: ParseNode) -> None:
         """Note a place of the operation; those of the operands come first, in their order."""
-        self._uses.append(self.source.span(node))
+        self._uses.append(node)
 
     def size(self, node: ParseNode) -> Constant | Value | None:
         """Return a size of type index; None for ``?``."""
@@ -443,24 +452,23 @@ class Elaborator:
                 self.report(f"{use.name} has type {use.own}, not {use.annotation}", self.source.span(use.where), hint)
         self._annotated = annotated
         annotation, self._annotation = self._annotation, None
-        operation = replace(operation, span=self.source.span(tree), **self._inferred(operation))
+        operation.complete(self.source.span(tree), self._inferred(operation))
         is_local = self._scopes.is_local(operation)
         declared = None if annotation is None else self._check_annotation(operation, *annotation, is_local)
         for value in operation.results:
             self._define(value.name, Entry(value, value.span, declared or value.type, is_local))
-        self.operand_spans[id(operation)] = tuple(self._uses)
+        self._places[id(operation)] = tuple(self._uses)
         self._uses = saved
         return operation
 
-    def _inferred(self, operation: Operation) -> dict[str, Any]:
-        """Return the typed result of an operation by the name of its field, where the operands determine it."""
+    def _inferred(self, operation: Operation) -> Type | None:
+        """Return the type of an operation's result, where the operands determine it."""
         if self._broken or any(operand.type is POISON for operand in operation.operands):
-            return {}
+            return None
         try:
-            type = operation.result_type()
+            return operation.result_type()
         except RuleError:
-            return {}  # the verifier reports it
-        return {} if type is None else {"result": replace(operation.results[0], type=type)}
+            return None  # the verifier reports it
 
     def _check_annotation(self, operation: Operation, type: Type, node: ParseNode, is_local: bool) -> Type | None:
         """Return the type that the annotation of a result gives it, None after reporting that it is another one.
@@ -523,9 +531,8 @@ class Elaborator:
         if tree.data == "index":
             return Slice(self.index(first), None, True)
         if not rest:  # a plain colon
-            span = self.source.span(first)
-            self._uses.append(span)
-            return Slice(Constant(0, INDEX, span))
+            self._uses.append(first)
+            return Slice(Constant(0, INDEX, self.source.span(first)))
         offset = self.index(first)
         is_zero = isinstance(rest[-1], Token) and rest[-1].type == "INTEGER_CONSTANT" and not rest[-1].strip("+-0")
         if zero_removes and is_zero:
@@ -561,6 +568,11 @@ class Elaborator:
 def _children(node: Node | None) -> list[Node]:
     assert isinstance(node, Tree)
     return node.children
+
+
+def _written_space(tree: Tree[Token]) -> str | None:
+    space = tree.children[-1]
+    return str(space.children[0]) if isinstance(space, Tree) else None
 
 
 def _trees(node: Node | None) -> list[Tree[Token]]:

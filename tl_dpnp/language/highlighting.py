@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from lark.lexer import PatternStr
 from pygments.lexer import Lexer
 from pygments.token import (
     Comment,
@@ -25,6 +24,7 @@ from pygments.token import (
     Whitespace,
 )
 
+from tl_dpnp.language.lark_adapter import words_of
 from tl_dpnp.language.parser import loaded_grammar
 
 __all__ = ["TensorLexer", "kind_of", "terminals"]
@@ -48,7 +48,7 @@ def terminals() -> tuple[list[tuple[str, str]], dict[str, Any]]:
     Those of fixed text are words, of which ``WORD`` finds all, and ``SIGN``.
     """
     grammar = loaded_grammar()
-    fixed = {each.name: each.pattern.value for each in grammar.terminals if isinstance(each.pattern, PatternStr)}
+    fixed = words_of(grammar)
     words = {text: Keyword for text in fixed.values() if text.strip(".").isidentifier()}
     for rule in grammar.rules:
         if str(rule.origin.name) in _TYPES:

@@ -225,6 +225,18 @@ class Operation:
         """Values of the types that its regions yield; None where they yield nothing."""
         return None
 
+    def complete(self, span: Span, type: Type | None) -> None:
+        """Say where an operation is written and, unless that is None, the type of its only result.
+
+        For what has just been read, and is known to nobody else.
+        """
+        own = self.__dict__
+        own["span"] = span
+        if type is not None:
+            result = own["result"]
+            own["result"] = Value(result.name, type, result.span)
+            own.pop("_is_cooperative", None)
+
     # --- effects -----------------------------------------------------------------------------------------------------
 
     @property

@@ -1,8 +1,8 @@
 """Parser: from source text to verified IR.
 
-The grammar is `tensor.lark` with the rules of the instructions. `reading` derives right texts by its tables, `syntax`
-explains what is wrong with a text that it does not derive, `elaborate` turns the parse tree into the IR, `verifier`
-checks it.
+The grammar is `tensor.lark` with the rules of the instructions. `reading` derives long right texts by its tables, lark
+all others; `syntax` explains what is wrong with a text that has no tree, `elaborate` turns the parse tree into the IR,
+`verifier` checks it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from functools import lru_cache
 
+import lark
 from lark import Lark, Token, Tree, UnexpectedInput
 from lark.lark import PostLex
 
@@ -20,18 +21,33 @@ from tl_dpnp.garbage import rarely_collected
 from tl_dpnp.language import tables
 from tl_dpnp.language.definitions import Definitions, definition_text
 from tl_dpnp.language.elaborate import Elaborator
+from tl_dpnp.language.lark_adapter import TESTED, OtherLark
 from tl_dpnp.language.ops import Module
-from tl_dpnp.language.reading import Reader
+from tl_dpnp.language.reading import Reader, check_reader
 from tl_dpnp.language.rule_error import RuleError
 from tl_dpnp.language.source import Source
 from tl_dpnp.language.syntax import syntax_errors
 from tl_dpnp.language.type_rules import has_poison
 from tl_dpnp.language.verifier import find_errors, sort_diagnostics
 
-__all__ = ["loaded_grammar", "parse", "write_tables"]
+__all__ = ["loaded_grammar", "parse", "why_slow", "write_tables"]
 
 #: Characters from which on a text is read quickly: shorter ones take lark less time than the reader takes to begin.
 QUICKLY = 10_000
+#: What the reader's tree is compared with lark's of, where lark is none of the tested ones: lists, what may be left
+#: out, words that are kept, rules that their only child stands for.
+_SAMPLE = """func @f(%A: memref<f32x4x?,strided<1,?>>, %B: group<memref<f32x4>x?, offset: ?>, %n: index {alignment=8})
+    work_group_size(16, 1) subgroup_size(16) {
+  %g = group_id ; the work-group
+  %b = load %B[%g] : group<memref<f32x4>x?, offset: ?>
+  %v = subview %A[0:4, %g] : memref<f32x4x?,strided<1,?>>
+  axpby.n.atomic 1.0, %v, 0.5, %b : f32, memref<f32x4>, f32, memref<f32x4>
+  %t = alloca -> memref<f32x4,local>
+  %p, %q = if true -> (c32, bool) { yield [1.0, -2.0], true : c32, bool } else { }
+  foreach %i = 0, %n { }
+}
+func @g() attributes{alignment=[1, "a", {}]} { }
+"""
 
 
 class _Resolution(PostLex):
@@ -67,8 +83,22 @@ def write_tables() -> None:
 
 
 @lru_cache(maxsize=1)
-def _reader() -> Reader:
-    return Reader(loaded_grammar())
+def _reader() -> Reader | str:
+    """Return what reads long texts, or why lark has to."""
+    grammar = loaded_grammar()
+    try:
+        reader = Reader(grammar)
+        if lark.__version__ not in TESTED:
+            check_reader(reader, _SAMPLE, _derived(grammar, Source(_SAMPLE, ""), {}))
+    except OtherLark as error:
+        return str(error)
+    return reader
+
+
+def why_slow() -> str | None:
+    """Return why long texts are left to lark, which takes some three times as long; None where they are not."""
+    reader = _reader()
+    return reader if isinstance(reader, str) else None
 
 
 def _derived(grammar: Lark, source: Source, define: Mapping[str, bool | int | float | str]) -> Tree[Token]:
@@ -109,7 +139,9 @@ def parse(
 def _parsed(text: str, filename: str, define: Mapping[str, bool | int | float | str] | None) -> Module:
     source = Source(text, filename)
     grammar = loaded_grammar()
-    tree = None if define or len(text) < QUICKLY else _reader().read(text)
+    tree = None
+    if len(text) >= QUICKLY and not define and isinstance(reader := _reader(), Reader):
+        tree = reader.read(text)
     if tree is None:
         tree = _derived(grammar, source, define or {})
     elaborator = Elaborator(source)

@@ -32,7 +32,10 @@ class Scopes:
 
     def find(self, name: str) -> Entry | None:
         """Return what a name stands for, None if it is not visible."""
-        return next((scope[name] for scope in reversed(self.regions) if name in scope), None)
+        for scope in reversed(self.regions):
+            if name in scope:
+                return scope[name]
+        return None
 
     def define(self, name: str, entry: Entry) -> None:
         """Make a name visible in the innermost region."""

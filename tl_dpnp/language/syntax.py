@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
-from lark.parsers.lalr_analysis import Shift
 
 from tl_dpnp.errors import Diagnostic, Span
 from tl_dpnp.language.hints import FORMS, STARTS, VALUES, Hints, form_hint
+from tl_dpnp.language.lark_adapter import OtherLark, StoppedParser, words_of
 from tl_dpnp.language.source import Source
 
 __all__ = ["syntax_errors"]
-
-#: lark's InteractiveParser, whose methods have no annotations.
-_Parser = Any
 
 #: What follows the first name of an instruction's results.
 _RESULTS = re.compile(r"(\s*,\s*%\w+)*\s*=")
@@ -42,22 +38,24 @@ _PLAIN_NAMES = {
 
 def syntax_errors(grammar: Lark, source: Source, error: UnexpectedInput) -> list[Diagnostic]:
     """Return the diagnostics of a text that raised `error`, in source order."""
-    recovery = _Recovery({t.name: t.pattern.value for t in grammar.terminals if t.pattern.type == "str"}, source)
+    recovery = _Recovery(words_of(grammar), source)
     diagnostics: list[Diagnostic] = []
+    parser = None
     while True:
-        diagnostics.append(recovery.explain(error))
-        parser: _Parser = error.interactive_parser
+        try:
+            parser = StoppedParser(error, parser)
+        except OtherLark:
+            return [*diagnostics, recovery.unexplained(error)]
+        diagnostics.append(recovery.explain(error, parser))
         if len(diagnostics) == _MAXIMUM_ERRORS:
             return diagnostics
         try:
             span = diagnostics[-1].span
             if not recovery.resynchronise(parser, error, 0 if span is None else span.line):
                 return diagnostics
-            parser.resume_parse()
+            parser.resume()
             return diagnostics
         except UnexpectedInput as following:
-            if getattr(following, "interactive_parser", None) is None:
-                following.interactive_parser = parser
             error = following
 
 
@@ -72,16 +70,14 @@ class _Recovery:
 
     # --- explanation -------------------------------------------------------------------------------------------------
 
-    def explain(self, error: UnexpectedInput) -> Diagnostic:
-        """Return the diagnostic of an error."""
-        parser: _Parser = error.interactive_parser
+    def explain(self, error: UnexpectedInput, parser: StoppedParser) -> Diagnostic:
+        """Return the diagnostic of an error, which stopped a parser."""
         accepted = self._accepted(parser)
         context = self._context(parser)
         if isinstance(error, UnexpectedCharacters):
             char = self.source.text[error.pos_in_stream] if error.pos_in_stream is not None else ""
-            span = Span(self.source.file, error.line, error.column, error.line, error.column + 1)
             hint = self.hints.for_character(char, error.pos_in_stream or 0, accepted, context)
-            return self.source.diagnostic(f"unexpected character {_quote(char)}", span, hint)
+            return self.source.diagnostic(f"unexpected character {_quote(char)}", self._place(error), hint)
         assert isinstance(error, UnexpectedToken)
         token = error.token
         if token.type == "$END":
@@ -97,6 +93,17 @@ class _Recovery:
         if token.type == "WORD":
             message = f"expected {expected}, found the unknown word {found}"
         return self.source.diagnostic(message, self.source.span(token), self.hints.for_token(token, accepted, context))
+
+    def unexplained(self, error: UnexpectedInput) -> Diagnostic:
+        """Return the diagnostic of an error without what is expected there."""
+        if isinstance(error, UnexpectedToken) and error.token.type != "$END":
+            return self.source.diagnostic(f"unexpected {_quote(str(error.token))}", self.source.span(error.token))
+        if isinstance(error, UnexpectedCharacters):
+            return self.source.diagnostic("unexpected character", self._place(error))
+        return self.source.diagnostic("the program is not complete", self._end_of_lines(len(self.source.lines)))
+
+    def _place(self, error: UnexpectedCharacters) -> Span:
+        return Span(self.source.file, error.line, error.column, error.line, error.column + 1)
 
     def _unexpected_end(self, accepted: set[str], context: str | None) -> Diagnostic:
         span = self._end_of_lines(len(self.source.lines))
@@ -133,15 +140,15 @@ class _Recovery:
             hints.insert(0, "; begins a comment: the rest of its line is not read")
         return "; ".join(filter(None, hints)) or None
 
-    def _accepted(self, parser: _Parser) -> set[str]:
+    def _accepted(self, parser: StoppedParser) -> set[str]:
         """Return the terminals that may follow."""
-        if len(parser.parser_state.state_stack) > _MAXIMUM_STACK:
+        if parser.depth > _MAXIMUM_STACK:
             return {name for name in parser.choices() if name.isupper() or name == "$END"}
         return {name for name in parser.accepts() if name != "WORD"}
 
-    def _context(self, parser: _Parser) -> str | None:
+    def _context(self, parser: StoppedParser) -> str | None:
         """Return the word that begins the unfinished instruction or type, if the parser is inside one."""
-        stack = parser.parser_state.value_stack
+        stack = parser.values
         for value, before in zip(stack[::-1], [*stack[-2::-1], None], strict=False):
             if isinstance(value, Token):
                 if value.type == "LSQB" and not (isinstance(before, Token) and before.type == "LOCAL_IDENTIFIER"):
@@ -177,7 +184,7 @@ class _Recovery:
 
     # --- recovery ----------------------------------------------------------------------------------------------------
 
-    def resynchronise(self, parser: _Parser, error: UnexpectedInput, line: int) -> bool:
+    def resynchronise(self, parser: StoppedParser, error: UnexpectedInput, line: int) -> bool:
         """Skip to the next instruction behind a line, closing brace or function, which the parser then accepts."""
         if isinstance(error, UnexpectedToken) and error.token.type == "$END":
             return False
@@ -186,7 +193,7 @@ class _Recovery:
         first = error.token if isinstance(error, UnexpectedToken) else None
         for token in self._tokens(parser, first):
             if pending is not None and token.type in ("EQUAL", "COMMA") and self._resume(parser, pending):
-                parser.feed_token(token)
+                parser.feed(token)
                 return True
             pending = None
             if token.type == "LBRACE":
@@ -210,41 +217,38 @@ class _Recovery:
         assert token.column is not None
         return not self.source.lines[token.line - 1][: token.column - 1].strip()
 
-    def _tokens(self, parser: _Parser, first: Token | None) -> Iterator[Token]:
+    def _tokens(self, parser: StoppedParser, first: Token | None) -> Iterator[Token]:
         """Yield the offending token and those after it, skipping characters that begin none."""
         if first is not None:
             yield first
         while True:
             try:
-                yield from parser.lexer_thread.lex(parser.parser_state)
+                yield from parser.tokens()
                 return
             except UnexpectedCharacters as error:
                 self.bad_characters += 1
                 if self.bad_characters > _MAXIMUM_BAD_CHARACTERS:
                     return
-                parser.lexer_thread.state.line_ctr.feed(error.char)
+                parser.skip(error)
 
-    def _resume(self, parser: _Parser, token: Token) -> bool:
+    def _resume(self, parser: StoppedParser, token: Token) -> bool:
         """Drop what the parser has begun until it accepts the token, and feed it; false if it never does."""
-        state = parser.parser_state
-        table = state.parse_conf.states
         # A name may also begin an operand, and `if` a value: only an instruction can be a foreach.
         needed = token.type if token.type in ("RBRACE", "FUNC") else "FOREACH"
-        depth = len(state.state_stack)
+        depth = parser.depth
         closed = 0  # braces that end a region which is not reduced yet: its opening brace is no place to resume at
         while depth > 0:
-            top = state.value_stack[depth - 2] if depth > 1 else None
+            top = parser.values[depth - 2] if depth > 1 else None
             brace = top.type if isinstance(top, Token) else ""
             closed += brace == "RBRACE"
-            if closed == 0 and table[state.state_stack[depth - 1]].get(needed, (None,))[0] is Shift:
+            if closed == 0 and parser.shifts(depth, needed):
                 break
             closed -= brace == "LBRACE" and closed > 0
             depth -= 1
         if depth == 0:
             return False
-        del state.state_stack[depth:]
-        del state.value_stack[depth - 1 :]
-        parser.feed_token(token)
+        parser.cut(depth)
+        parser.feed(token)
         return True
 
 

@@ -11,15 +11,16 @@ from __future__ import annotations
 import difflib
 import linecache
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field, replace
+from typing import Any
 
 from tl_dpnp.errors import Diagnostic, Span, TLVerifyError
 from tl_dpnp.language.assertions import assertion_errors
 from tl_dpnp.language.instructions.control import If, Yield
 from tl_dpnp.language.instructions.memory import Alloca, LifetimeStop
 from tl_dpnp.language.instructions.parallel import size_errors
-from tl_dpnp.language.ir import MISSING, NO_SPAN, POISON, Function, Module, Operation, Region, Value
+from tl_dpnp.language.ir import MISSING, NO_SPAN, POISON, Function, Module, Operation, Region, Slice, Value
 from tl_dpnp.language.printer import headline
 from tl_dpnp.language.rule_error import RuleError, counted
 from tl_dpnp.language.rules import cast_hint, operation_errors
@@ -36,8 +37,8 @@ _MAXIMUM_SUGGESTIONS = 20
 
 _NAME = re.compile("[0-9]+|[A-Za-z][A-Za-z0-9_]*")
 _NAME_HINT = "give it without % or @: a name is a letter followed by letters, digits or _, or a number"
-#: Where the operands of an operation are written: from `id(operation)` to one span for each operand.
-OperandSpans = Mapping[int, tuple[Span, ...]]
+#: Where the operands of an operation are written, a span for each operand, or the attributes of a function.
+OperandSpans = Callable[[Operation | Function], Sequence[Span]]
 
 
 def verify(module: Module) -> None:
@@ -61,14 +62,14 @@ def _line_on_disk(span: Span) -> str | None:
 
 def find_errors(
     module: Module,
-    operand_spans: OperandSpans | None = None,
+    operand_spans: OperandSpans = lambda _: (),
     source_line: Callable[[Span], str | None] = _line_on_disk,
 ) -> list[Diagnostic]:
     """Return the diagnostics of a module.
 
     `operand_spans` tells where operands are written, `source_line` gives the text of a span's first line.
     """
-    verifier = _Verifier(operand_spans or {}, source_line)
+    verifier = _Verifier(operand_spans, source_line)
     verifier.module(module)
     return verifier.diagnostics
 
@@ -95,6 +96,7 @@ class _Verifier:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     scopes: list[dict[str, _Binding]] = field(default_factory=list)
     undefined: set[str] = field(default_factory=set)
+    body: Region = field(default_factory=Region)  # that of the function that is checked
     suggestions: int = 0
 
     # --- diagnostics -------------------------------------------------------------------------------------------------
@@ -116,7 +118,7 @@ class _Verifier:
         notes: tuple[Diagnostic, ...] = (),
     ) -> None:
         """Add a diagnostic at an operation, or at one of its operands if its place is known."""
-        spans = self.operand_spans.get(id(operation), ())
+        spans = self.operand_spans(operation)
         span = spans[operand] if operand is not None and operand < len(spans) else operation.span
         if span == NO_SPAN:
             message = f"{message}, in `{headline(operation)}`"
@@ -140,7 +142,7 @@ class _Verifier:
         if not _NAME.fullmatch(function.name):
             self.diagnostics.append(self.diagnostic(f"@{function.name} is no legal name", function.span, _NAME_HINT))
         self.scopes = [{}]
-        self.undefined = set()
+        self.undefined, self.body = set(), function.body
         for parameter in function.parameters:
             self.define(parameter, _Binding(parameter), None)
             try:
@@ -152,7 +154,7 @@ class _Verifier:
                 message = f"the parameter {parameter} is a cooperative matrix, which sub-groups hold while they run"
                 hint = f"write a memref of {parameter.type.component}, and load it inside parallel {{ ... }}"
                 self.diagnostics.append(self.diagnostic(message, parameter.span, hint))
-        places = self.operand_spans.get(id(function), (function.span, function.span))
+        places = self.operand_spans(function) or (function.span, function.span)
         for message, hint, position in _attribute_errors(function):
             self.diagnostics.append(self.diagnostic(message, places[position], hint))
         types = {parameter.name: parameter.type for parameter in function.parameters}
@@ -198,7 +200,7 @@ class _Verifier:
         if binding is None:
             if value.name and value.name not in self.undefined:
                 self.undefined.add(value.name)
-                self.report(operation, f"{value} is not defined", self.suggest(value.name), position)
+                self.report(operation, f"{value} is not defined", self.suggest(operation, value.name), position)
             return None
         if POISON not in (value.type, binding.value.type) and not same_type(value.type, binding.value.type):
             message = f"{value} is used as {value.type}, but it is defined as {binding.value.type}"
@@ -211,16 +213,29 @@ class _Verifier:
             self.report(operation, f"{what} is used after its lifetime_stop", hint, position, notes)
         return binding
 
-    def suggest(self, name: str) -> str | None:
-        """Return a hint that names the visible values with similar names."""
+    def suggest(self, operation: Operation, name: str) -> str | None:
+        """Return a hint that says where a name is defined, or names the visible values with similar names."""
         self.suggestions += 1
         if self.suggestions > _MAXIMUM_SUGGESTIONS:
             return None
-        visible = [other for scope in self.scopes for other in scope]
-        matches = difflib.get_close_matches(name[:80], visible[-1000:], n=3)
-        if matches:
+        place = "define it before this line, in this region or one around it"
+        for value, owner in _definitions(self.body, None):
+            if value.name == name and value.span != NO_SPAN:
+                where = "once it is done"  # it is a result of the operation, or of one around it
+                line, use = value.span.line, operation.span
+                if owner is not operation and (line, value.span.column) > (use.line, use.column):
+                    where = "behind its use"
+                elif owner is not None:
+                    where = f"inside the {owner.mnemonic}" + f" of line {owner.span.line}" * (owner.span.line != line)
+                return f"line {line} defines it, {where}: {place}"
+        # A number is no name that somebody may have misspelled.
+        visible = {other: binding.value for scope in self.scopes for other, binding in scope.items()
+                   if not other.isdigit()}
+        matches = difflib.get_close_matches(name[:80], [*visible][-1000:], n=3)
+        matches = [match for match in matches if _takes(operation, name, visible[match])]
+        if matches and not name.isdigit():
             return f"did you mean {' or '.join(f'%{match}' for match in matches)}?"
-        return "define it before this line, in this region or one around it"
+        return place
 
     # --- regions -----------------------------------------------------------------------------------------------------
 
@@ -253,13 +268,13 @@ class _Verifier:
                 message = f"the instruction {operation.mnemonic} stands where the work-group acts as one"
                 self.report(operation, message, "put it into parallel { ... } or a foreach_tile")
             return
-        where, notes = f"inside a {shared.mnemonic}", self.note(f"the {shared.mnemonic} starts here", shared.span)
-        if among in shared.together:
+        if (among is None and not operation.collective) or among in shared.together:
             return
+        where, notes = f"inside a {shared.mnemonic}", self.note(f"the {shared.mnemonic} starts here", shared.span)
         if operation.collective:
             hint = f"move it out of the {shared.mnemonic}, or use a for loop"
             self.report(operation, f"the collective instruction {operation.mnemonic} stands {where}", hint, None, notes)
-        elif among is not None:
+        else:
             message = (f"the sub-group instruction {operation.mnemonic} stands {where}, whose iterations belong to "
                        "single work-items")
             self.report(operation, message, "use parallel { ... } or a foreach_tile", None, notes)
@@ -335,6 +350,33 @@ class _Verifier:
                 message = f"{name} has type {value.type}, but the {owner.mnemonic} returns {output.type} here"
                 hint = cast_hint(value, output.type).replace("before, and use", "before the yield, and yield")
                 self.report(operation, message, hint, position)
+
+
+def _definitions(region: Region, owner: Operation | None) -> Iterator[tuple[Value, Operation | None]]:
+    """Yield each value that is defined in a region or those inside, with the operation whose region it is."""
+    for operation in region:
+        yield from ((value, owner) for value in operation.results)
+        yield from ((value, operation) for value in operation.loop_variables)
+        for nested in operation.regions:
+            yield from _definitions(nested, operation)
+
+
+def _takes(operation: Operation, name: str, value: Value) -> bool:
+    """Return whether an operation may have a value where it uses a name; true if others of its operands are wrong."""
+    def renamed(entry: Any) -> Any:
+        match entry:
+            case Slice():
+                return replace(entry, offset=renamed(entry.offset), size=renamed(entry.size))
+            case tuple():
+                return tuple(map(renamed, entry))
+            case Value(name=other) if other == name:
+                return value
+        return entry
+
+    tried = replace(operation, **{key: renamed(entry) for key, entry in vars(operation).items() if key[0] != "_"})
+    return has_poison(tried) or not any(
+        error.operand is not None and tried.operands[error.operand:error.operand + 1] == (value,)
+        for error in operation_errors(tried))
 
 
 def _returns(operation: Operation) -> bool:

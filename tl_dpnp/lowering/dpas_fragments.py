@@ -1,7 +1,7 @@
 """Which regions of work-items keep their cooperative matrices in the registers of a sub-group with DPAS, and how.
 
 Factors are loaded as DPAS takes them, by messages of blocks; all other matrices are held as its sums are, a row in each
-lane, and so are first factors that are computed, and columns.  Whether messages can load and store blocks is decided at
+lane, and so are factors that are computed, and columns.  Whether messages can load and store blocks is decided at
 run time, too: elsewhere the region becomes phases.
 """
 
@@ -38,8 +38,6 @@ _COOPERATIVE = (ops.CooperativeMatrixConstruct, ops.CooperativeMatrixMulAdd, ops
 #: The types of sums, and the bits of factors.
 _SUMS, _FACTORS = ("f32", "i32"), (8, 16)
 _SUM_BITS = 32
-#: The bits of first factors that may be computed: in its lane, each row has two of them in a word.
-_COMPUTED_BITS = 16
 #: Elements that messages move along lines of memory are at places of whole words of so many bits.
 _WORD = 32
 _REGISTER_BITS = 512
@@ -224,15 +222,11 @@ class SubgroupRegion:
                          if isinstance(operation, ops.CooperativeMatrixLoad) and operation.result.name in self.factors)
 
     def factor_faults(self) -> Iterator[str]:
-        """Yield what keeps a factor from being loaded as DPAS takes it, or being made of what is held as a sum."""
+        """Yield what keeps a factor from being loaded as DPAS takes it."""
         for operation in self.region.body.walk():
             others = operation.operands
             if isinstance(operation, ops.CooperativeMatrixMulAdd) and operation.result.name not in self.spreads:
                 others = (operation.C,)
-                for factor, is_first in ((operation.A, True), (operation.B, False)):
-                    is_narrow = ops.matrix_type(factor).component.bits == _COMPUTED_BITS
-                    if factor.name not in self.loaded and not (is_first and is_narrow):
-                        yield f"{factor} is a {'first' if is_first else 'second'} factor that is not loaded"
             for operand in others:
                 if isinstance(operand, ops.Value) and operand.name in self.loaded:
                     yield f"{operand} is a factor, and not only multiplied"

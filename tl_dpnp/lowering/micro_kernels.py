@@ -20,6 +20,7 @@ from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.contraction import OUTPUT
 from tl_dpnp.lowering.emission import Ahead, NestArguments, emit_nest
 from tl_dpnp.lowering.emission.facts import has_near_elements
+from tl_dpnp.lowering.emission.variables import Narrowest
 from tl_dpnp.lowering.instructions import whole_instruction
 from tl_dpnp.lowering.kernel_call import KernelCall
 from tl_dpnp.lowering.mappings.mapping import LoopMapping
@@ -240,10 +241,11 @@ class _MicroKernel:
         if own is not None and own != maker.palette:
             configure(builder, own)
         width = vector_width(self.kernel.contraction, maker.device.core)
-        core, alone = maker.device.core, self._is_alone
+        core, alone, element = maker.device.core, self._is_alone, self.kernel.contraction.element
         emit_nest(builder, nest, arguments, maker.layout, width, maker.engine, masks=core.masks and alone,
                   joins_parts=core.joins_parts and alone, near=partial(has_near_elements, width=width, core=core),
-                  narrowest=min(width, max(1, core.narrowest_bytes // self.kernel.contraction.element.bytes)))
+                  narrowest=Narrowest(min(width, max(1, core.narrowest_bytes // element.bytes)),
+                                      has_scalars=not element.is_complex))
         if own is not None and own != maker.palette:
             release(builder)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tl_dpnp.errors import TLBindingError, TLTypeError
+from tl_dpnp.runtime.call.arrays import HOST_ARRAYS
 from tl_dpnp.runtime.call.group import Group
 from tl_dpnp.runtime.platform_choice import platform_of
 
@@ -19,7 +20,8 @@ def group(arrays: Sequence[Any], *, offset: int = 0) -> Group:
 
     `arrays` is a sequence of dpnp or dpctl arrays on one queue, or of arrays on one CUDA device, each with its own
     sizes and strides where the parameter's memref type has ``?``; views count, and the sequence may be empty.  An array
-    stands for the sequence of its sub-arrays along axis 0.  The group is of the memory that they have when it is made,
+    stands for the sequence of its sub-arrays along axis 0.  NumPy arrays make a group for ``target="reference"`` alone.
+    The group is of the memory that they have when it is made,
     which few functions exchange, such as ``array.partition`` of dpnp and ``tensor.set_`` of PyTorch.  `offset`, in
     elements, may be negative; it takes effect with parameters of type ``group<…, offset: ?>`` (tensor language
     reference, section "Group type").
@@ -35,4 +37,5 @@ def group(arrays: Sequence[Any], *, offset: int = 0) -> Group:
         elements = list(arrays)
     except TypeError:
         raise TLTypeError(f"a group is made of a sequence of arrays, not of a {type(arrays).__name__}") from None
-    return Group(elements, platform_of(elements).arrays, int(offset))
+    on_host = bool(elements) and all(isinstance(element, np.ndarray) for element in elements)
+    return Group(elements, HOST_ARRAYS if on_host else platform_of(elements).arrays, int(offset))

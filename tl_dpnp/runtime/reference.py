@@ -14,6 +14,7 @@ from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.arguments import Argument, BoundCall, GroupArgument, MemrefArgument, ScalarArgument
 from tl_dpnp.runtime.call.arrays import HOST_ARRAYS, ON_SYCL, ArrayView, dlpack_place
 from tl_dpnp.runtime.call.binding import Binding
+from tl_dpnp.runtime.call.group import Group
 from tl_dpnp.runtime.call.overlap import OverlapWatch
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.platform_choice import platform_for
@@ -153,11 +154,12 @@ def _host_argument(argument: Argument, mirror: _Mirror) -> Any:
 def _is_host(argument: Any) -> bool:
     if isinstance(argument, list | tuple):
         return any(map(_is_host, argument))
-    return isinstance(argument, np.ndarray)
+    return isinstance(argument, np.ndarray) or (isinstance(argument, Group) and argument.kind is HOST_ARRAYS)
 
 
 def _is_device(argument: Any) -> bool:
     if isinstance(argument, list | tuple):
         return any(map(_is_device, argument))
-    return (hasattr(argument, "__sycl_usm_array_interface__") or hasattr(argument, "serial")
-            or dlpack_place(argument) == ON_SYCL)
+    if isinstance(argument, Group):
+        return argument.kind is not HOST_ARRAYS
+    return hasattr(argument, "__sycl_usm_array_interface__") or dlpack_place(argument) == ON_SYCL

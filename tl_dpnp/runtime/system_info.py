@@ -123,6 +123,7 @@ def gather() -> SystemInfo:
     info = SystemInfo(_version("tl_dpnp") or "not installed", platform.python_version(), platform.platform())
     info.packages = _packages()
     info.problems += _package_problems(info.packages)
+    info.problems += _parser_problems()
     info.problems += _start_up_problems()
     info.problems += _device_problems(info)
     info.libraries = bootstrap.outcomes()
@@ -198,6 +199,18 @@ def _package_problems(packages: list[PackageInfo]) -> Iterator[Problem]:
                 f"{package.name} is {package.found}, and the others here were built against {package.required[2:]}",
                 f"run: pip install '{package.name}{package.required}'",
             )
+
+
+def _parser_problems() -> Iterator[Problem]:
+    if _version("lark") is None:
+        return
+    from tl_dpnp.language.lark_adapter import TESTED
+    from tl_dpnp.language.parser import why_slow
+
+    why = why_slow()
+    if why is not None:
+        yield Problem(f"texts of more than 10 kB take three times as long to parse as with lark {TESTED[-1]}: {why}",
+                      f"run: pip install lark=={TESTED[-1]}")
 
 
 def _start_up_problems() -> Iterator[Problem]:

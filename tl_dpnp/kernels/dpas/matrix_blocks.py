@@ -35,11 +35,13 @@ from tl_dpnp.scalars import BF16, ScalarType
 
 __all__ = [
     "block_columns", "block_type", "blocks_of", "element_of", "filled_block", "first_factor", "first_factor_of_sums",
-    "moved_block", "store_row", "with_element",
+    "moved_block", "second_factor", "second_factor_of_sums", "store_row", "with_element",
 ]
 
 #: The registers of a first factor, whatever puts it into them.
 _PACKED = Block("transposed", 32, COLUMNS, LANES)
+#: Those of a second factor.
+_ORDERED = Block("ordered", 16, COLUMNS, LANES)
 
 
 def blocks_of(type: CooperativeMatrixType) -> list[tuple[int, int]]:
@@ -89,6 +91,32 @@ def first_factor_of_sums(b: ir.IRBuilder, blocks: Sequence[ir.Value], component:
         (block, column), (word, part) = divmod(number, COLUMNS), divmod(number, 2)
         lines.append(f"mov (M1,{LANES}) {name}({word},{part})<2> ${1 + block}({column},0)<1;1,0>")
     return Fragment(inline_assembly(b, ir.VectorType(I32, COLUMNS), lines, "=rw,rw,rw", blocks), _PACKED.size, 0)
+
+
+def second_factor(b: ir.IRBuilder, block: ir.Value, emulated: bool) -> Part:
+    """Return a block of 16-bit elements as DPAS takes a second factor: column after column, of 16 lanes each."""
+    if emulated:
+        return EmulatedFragment(block, {})
+    return _ordered(b, block, "uw", "uw")
+
+
+def second_factor_of_sums(b: ir.IRBuilder, block: ir.Value, component: ScalarType) -> Part:
+    """Return the same of a block of f32, which is rounded on the way; not where messages are emulated."""
+    return _ordered(b, block, {"bf16": "bf", "f16": "hf"}[component.name], "")
+
+
+def _ordered(b: ir.IRBuilder, block: ir.Value, to: str, source: str) -> Fragment:
+    """Return the registers of a second factor, whose columns are set to those of a block."""
+    (name,), lines = aliases(b, {0: _ORDERED.size}, to, 16)
+    if source:  # else elements are as wide as registers are counted in
+        (source_name,), more = aliases(b, {1: _ORDERED.size}, source, 16)
+        lines += more
+    for column in range(COLUMNS):
+        register, half = divmod(column, 2)
+        place = f"{source_name}({register},{half * LANES})" if source else f"$1({column},0)"
+        lines.append(f"mov (M1,{LANES}) {name}({register},{half * LANES})<1> {place}<1;1,0>")
+    found = inline_assembly(b, ir.VectorType(I32, COLUMNS // 2), lines, "=rw,rw", [block])
+    return Fragment(found, _ORDERED.size, 0)
 
 
 def element_of(b: ir.IRBuilder, component: ScalarType, block: ir.Value, column: int) -> ir.Value:

@@ -25,6 +25,8 @@ from tl_dpnp.kernels.dpas.matrix_blocks import (
     first_factor,
     first_factor_of_sums,
     moved_block,
+    second_factor,
+    second_factor_of_sums,
     store_row,
     with_element,
 )
@@ -239,7 +241,8 @@ class DpasFragments(MatrixWriter[Place]):
         def emit(b: ir.IRBuilder, _: Sequence[ir.Value]) -> None:
             if not is_kept and not begins:
                 self._set(b, place, operation.C)
-            left, right = (unbroadcast(self._factor(b, value)) for value in (operation.A, operation.B))
+            left = unbroadcast(self._factor(b, operation.A, is_first=True))
+            right = unbroadcast(self._factor(b, operation.B, is_first=False))
             for step in range(steps):
                 for i, j in blocks_of(place.type):
                     compute = self.sums.multiply if begins and step == 0 else self.sums.add
@@ -247,8 +250,8 @@ class DpasFragments(MatrixWriter[Place]):
 
         self.evaluate(f"mul_add_{operation.result.name}", emit, operation, comment=f"by {row}")
 
-    def _factor(self, b: ir.IRBuilder, matrix: ops.Value) -> Fragments:
-        """Return a factor: what was loaded, or a first one that is made of blocks as sums have them."""
+    def _factor(self, b: ir.IRBuilder, matrix: ops.Value, is_first: bool) -> Fragments:
+        """Return a factor: what was loaded, or one that is made of blocks as sums have them."""
         loaded = self.factors.get((b.function, matrix.name))
         if loaded is not None:
             return loaded
@@ -260,6 +263,14 @@ class DpasFragments(MatrixWriter[Place]):
                 return first_factor(b, [self._block(b, matrix, number) for number in pair], self.emulated)
             return first_factor_of_sums(b, [self._block(b, source, number) for number in pair], type.component)
 
+        def ordered(j: int, step: int) -> Part:
+            if source is None or self.emulated:
+                return second_factor(b, self._block(b, matrix, (step, j)), self.emulated)
+            return second_factor_of_sums(b, self._block(b, source, (step, j)), type.component)
+
+        if not is_first:
+            return {(j, step): ordered(j, step)
+                    for j in range(type.columns // COLUMNS) for step in range(type.rows // LANES)}
         return {(i, step): packed(i, step)
                 for i in range(type.rows // LANES) for step in range(type.columns // (2 * COLUMNS))}
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from tl_dpnp.kernels.llvm import power_of_two
 from tl_dpnp.lowering.emission.patterns import Offset
+from tl_dpnp.lowering.emission.variables import Narrowest
 from tl_dpnp.lowering.nest import Loop, Nest, leaves
 from tl_dpnp.lowering.tile_cycles import is_plain
 from tl_dpnp.target.core import Across
@@ -39,7 +40,7 @@ class Blocks(NamedTuple):
         alone = all(_rows(loop) or len(loop.static_range or ()) == across.rows for loop in vectors)
         return cls(across) if alone and across.columns > 1 else None
 
-    def cut(self, loop: Loop, narrowest: int) -> list[tuple[int, ...]]:
+    def cut(self, loop: Loop, narrowest: Narrowest) -> list[tuple[int, ...]]:
         """Cut the iterations of a vectorized loop into vectors of whole columns; the last one may have fewer."""
         assert loop.static_range is not None
         rows, place = self.across.rows, self.across.place
@@ -47,7 +48,7 @@ class Blocks(NamedTuple):
         result = []
         for first in range(0, len(columns), self.across.columns):
             some = columns[first : first + self.across.columns]
-            some += [some[-1]] * (max(power_of_two(len(some)), narrowest // place) - len(some))
+            some += [some[-1]] * (max(power_of_two(len(some)), narrowest.lanes // place) - len(some))
             result.append(tuple(column[min(row, rows - 1)] for column in some for row in range(place)))
         return result
 
@@ -58,7 +59,7 @@ class Blocks(NamedTuple):
         return loop.static_range[first : first + self.across.steps]
 
 
-def cut_fused(loop: Loop, blocks: Blocks | None, width: int, narrowest: int) -> list[tuple[int, ...]]:
+def cut_fused(loop: Loop, blocks: Blocks | None, width: int, narrowest: Narrowest) -> list[tuple[int, ...]]:
     """Cut the iterations of a fused loop into vectors of as many lanes, or as its columns are in `blocks`.
 
     The last vector repeats its last iteration, which is cheaper than several small vectors of shuffled lanes; it has
@@ -68,7 +69,7 @@ def cut_fused(loop: Loop, blocks: Blocks | None, width: int, narrowest: int) -> 
     assert iterations is not None
     if blocks is not None:
         return blocks.cut(loop, narrowest)
-    width = min(width, max(power_of_two(len(iterations)), narrowest))
+    width = min(width, max(power_of_two(len(iterations)), narrowest.lanes))
     starts = range(iterations.start, iterations.stop, width)
     return [tuple(min(start + lane, iterations.stop - 1) for lane in range(width)) for start in starts]
 

@@ -47,7 +47,7 @@ from tl_dpnp.lowering.emission.memory import Memory, NestArguments
 from tl_dpnp.lowering.emission.prefetching import Shares
 from tl_dpnp.lowering.emission.streamed_stores import StreamedStores
 from tl_dpnp.lowering.emission.transposition import Squares
-from tl_dpnp.lowering.emission.variables import Lanes, PerLane, Variable, Variables, pieces, with_last_filled
+from tl_dpnp.lowering.emission.variables import ANY_WIDTH, Lanes, Narrowest, PerLane, Variable, Variables, cuts_of
 from tl_dpnp.lowering.instructions import instruction_named, instruction_of, multiplication_in
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.matrix_engine import NO_ENGINE, MatrixEngine
@@ -89,13 +89,13 @@ __all__ = ["emit_nest"]
 
 def emit_nest(
     builder: ir.IRBuilder, nest: Nest, arguments: NestArguments, layout: SubgroupLayout, vector_width: int,
-    engine: MatrixEngine = NO_ENGINE, *, masks: bool = False, narrowest: int = 1, joins_parts: bool = False,
-    near: Callable[[Loop], bool] = lambda _: False,
+    engine: MatrixEngine = NO_ENGINE, *, masks: bool = False, narrowest: Narrowest = ANY_WIDTH,
+    joins_parts: bool = False, near: Callable[[Loop], bool] = lambda _: False,
 ) -> None:
     """Append the code of `nest`, which `realize` returned, at the builder's position.
 
-    With `masks` rows that are left over are a vector of which some lanes are neither loaded nor stored.  Vectors have
-    the `narrowest` lanes at least where some may be computed twice, or left out.  With `joins_parts` what is transposed
+    With `masks` rows that are left over are a vector of which some lanes are neither loaded nor stored.  Vectors are
+    the `narrowest` at least where some may be computed twice, or left out.  With `joins_parts` what is transposed
     is loaded in parts of 128 bits, which are put together as they come.  In sums that are `near`, see
     `has_near_elements`, elements for all lanes are at constant distances from one address.
     """
@@ -138,7 +138,7 @@ class _Emitter:
     pointers: dict[str, ir.Value]
     layout: SubgroupLayout
     vector_width: int
-    narrowest: int
+    narrowest: Narrowest
     computes_twice: bool
     stores_twice: bool
     variables: Variables
@@ -255,9 +255,7 @@ class _Emitter:
         if loop.derived:
             return cut_fused(loop, self.memory.blocks, self.memory.vector_width, self.narrowest)
         reach = iterations.start if twice else None
-        cuts = pieces(len(iterations), self.memory.vector_width, reach, self.narrowest)
-        if masked:
-            cuts = with_last_filled(cuts, self.memory.vector_width, self.narrowest)
+        cuts = cuts_of(len(iterations), self.memory.vector_width, reach, masked, self.narrowest)
         return [tuple(min(iterations.start + start + lane, iterations.stop - 1) for lane in range(width))
                 for start, width in cuts]
 

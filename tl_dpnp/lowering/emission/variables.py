@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 from operator import add
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from llvmlite import ir
 
@@ -13,7 +13,8 @@ from tl_dpnp.kernels.llvm import index, power_of_two
 from tl_dpnp.lowering.nest import Derived, Index
 from tl_dpnp.records import dataclass
 
-__all__ = ["Lanes", "PerLane", "Variable", "Variables", "pieces", "with_last_filled"]
+__all__ = ["ANY_WIDTH", "Lanes", "Narrowest", "PerLane", "Variable", "Variables", "cuts_of", "pieces",
+           "with_last_filled"]
 
 
 @dataclass(frozen=True)
@@ -34,18 +35,35 @@ class PerLane:
 Variable: TypeAlias = int | ir.Value | Lanes | PerLane
 
 
-def pieces(count: int, width: int, reach: int | None = None, narrowest: int = 1) -> list[tuple[int, int]]:
+class Narrowest(NamedTuple):
+    """The least `lanes` of a vector, and whether a lane alone is a scalar: a complex number is a vector of two."""
+
+    lanes: int = 1
+    has_scalars: bool = True
+
+    def covering(self, rest: int) -> int:
+        """Return the lanes of what computes so many iterations."""
+        return 1 if rest == 1 and self.has_scalars else max(power_of_two(rest), self.lanes)
+
+
+#: Where vectors may be as narrow as they come.
+ANY_WIDTH = Narrowest()
+
+
+def pieces(
+    count: int, width: int, reach: int | None = None, narrowest: Narrowest = ANY_WIDTH
+) -> list[tuple[int, int]]:
     """Cut `count` iterations into vectors: full ones of `width` lanes, then smaller ones for the rest.
 
     The result lists first iteration and width of each.  With `reach`, the last vector may reach back over its
     predecessors and over that many iterations in front of the first one; they are then computed twice.  Where that is
-    a vector at all, it has the `narrowest` lanes at least.
+    a vector at all, it is none that is narrower than the `narrowest`.
     """
     full = count // width * width
     result = [(start, width) for start in range(0, full, width)]
     rest = count - full
     if rest and reach is not None:
-        covering = power_of_two(rest) if rest == 1 else max(power_of_two(rest), narrowest)
+        covering = narrowest.covering(rest)
         if covering <= count + reach:
             return [*result, (count - covering, covering)]
     start = full
@@ -57,16 +75,26 @@ def pieces(count: int, width: int, reach: int | None = None, narrowest: int = 1)
     return result
 
 
-def with_last_filled(cuts: list[tuple[int, int]], width: int, narrowest: int = 1) -> list[tuple[int, int]]:
+def with_last_filled(
+    cuts: list[tuple[int, int]], width: int, narrowest: Narrowest = ANY_WIDTH
+) -> list[tuple[int, int]]:
     """Make one vector of several at the end that are smaller than `width`, or of one that is too narrow.
 
     It goes on beyond the last iteration.
     """
     smaller = [cut for cut in cuts if cut[1] < width]
     rest = sum(lanes for _, lanes in smaller)
-    if len(smaller) < 2 and not 1 < rest < narrowest:
+    if len(smaller) < 2 and (not rest or narrowest.covering(rest) <= rest):
         return cuts
-    return [*cuts[: -len(smaller)], (smaller[0][0], max(power_of_two(rest), narrowest))]
+    return [*cuts[: -len(smaller)], (smaller[0][0], narrowest.covering(rest))]
+
+
+def cuts_of(
+    count: int, width: int, reach: int | None, masked: bool, narrowest: Narrowest
+) -> list[tuple[int, int]]:
+    """Cut iterations as `pieces` does; those left over become one vector where lanes may be `masked`."""
+    cuts = pieces(count, width, reach, narrowest)
+    return with_last_filled(cuts, width, narrowest) if masked else cuts
 
 
 @dataclass

@@ -24,7 +24,7 @@ from tl_dpnp.runtime.call.arguments import (
     PointersArgument,
     ScalarArgument,
 )
-from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, NotAnArray
+from tl_dpnp.runtime.call.arrays import HOST_ARRAYS, ArrayKind, ArrayView, NotAnArray
 from tl_dpnp.runtime.call.group import Group
 from tl_dpnp.runtime.call.layout import Misfit, element_layout, fitted_strides, sizes_in_elements
 from tl_dpnp.runtime.call.overlap import overlap_of
@@ -251,6 +251,8 @@ class Binding:
         per_byte = group.memref.element.per_byte
         match argument:
             case Group():
+                if argument.kind is HOST_ARRAYS is not self.kind:
+                    self._name_culprit(position, group, argument.arrays)  # raises: devices take no NumPy arrays
                 self._check_length(position, group, len(argument.views))
                 if position in self._assertions:
                     self._elements(position, group, argument.views)
