@@ -339,9 +339,9 @@ def test_a_launch_is_direct_when_it_is_repeated():
     calls = DirectCalls()
     launches = [Launch(function) for function in (*map(str, range(6)), None)]
     for launch in launches:
-        calls.notice(None, launch, ())
+        calls.notice(None, launch, (), ())
     assert calls.functions == ()
     for launch in (*launches, *launches):
-        calls.notice(None, launch, ())
+        calls.notice(None, launch, (), ())
     assert len(calls.functions) == DirectCalls.MOST_FUNCTIONS
     assert calls.functions[0] == "5"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tl_dpnp.lowering.emission.patterns import Offset, are_neighbours, load_pattern, store_runs
-from tl_dpnp.lowering.emission.variables import pieces, with_last_filled
+from tl_dpnp.lowering.emission.variables import Narrowest, pieces, with_last_filled
 
 widths = st.sampled_from([2, 4, 8, 16])
 
@@ -73,11 +73,11 @@ def test_neighbours_follow_one_another(lanes, follow):
     assert are_neighbours([Offset((), lane) for lane in lanes]) == follow
 
 
-@given(st.integers(1, 80), st.sampled_from([2, 4, 8, 16]))
-def test_pieces_at_the_end_are_one_vector_where_lanes_may_stay_empty(count, width):
-    narrowest = min(width, 4)
+@given(st.integers(1, 80), st.sampled_from([2, 4, 8, 16]), st.booleans())
+def test_pieces_at_the_end_are_one_vector_where_lanes_may_stay_empty(count, width, has_scalars):
+    narrowest = Narrowest(min(width, 4), has_scalars)
     cuts = with_last_filled(pieces(count, width), width, narrowest)
-    assert all(lanes in (1, width) or lanes >= narrowest for _, lanes in cuts)
+    assert all((lanes == 1 and has_scalars) or lanes == width or lanes >= narrowest.lanes for _, lanes in cuts)
     assert sum(lanes < width for _, lanes in cuts) <= 1
     done = 0
     for start, lanes in cuts:

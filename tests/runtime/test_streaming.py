@@ -95,8 +95,8 @@ func @product(%a: memref<f64x48x64x?>, %b: memref<f64x48x{n}x?>, %c: memref<f64x
 
 @pytest.mark.parametrize("beyond", [0, EXCEEDS_ALL], ids=["in cache", "from memory"])
 @pytest.mark.parametrize(("n", "step"), [
-    (8, "reverse_compute_at(C_registers, m.0)" if WIDEST == 64 else "within=n.0"),
-    (16, "within=n.0"), (40, "within=n.0"),
+    (8, "reverse_compute_at(C_registers, m.0)" if WIDEST == 64 else "within=m.0"),
+    (16, "within=m.0"), (40, "within=m.0"),
 ])
 def test_a_transposed_factor_is_copied_for_one_tile_of_rows_at_a_time(monkeypatch, n, step, beyond):
     """But where C is narrower than two vectors of 64 bytes, it is written back transposed instead."""
