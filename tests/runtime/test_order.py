@@ -250,6 +250,24 @@ def test_waits_take_turns_with_calls(queue):
         assert not waiting.is_alive()
 
 
+def test_a_signal_handler_may_call_and_submit_where_turns_are_held(queue):
+    """As if it came while the thread looks a turn up, or has just waited in its turn; it hung before."""
+    kernel, x = tl_dpnp.compile(COUNT), dpt.zeros(4, dtype="int64", sycl_queue=queue)
+    kernel(x, 1)
+    done = threading.Event()
+
+    def interrupted():
+        with dpctl_adapter._turns_lock, dpctl_adapter.turn_to_wait(queue):
+            kernel.submit(x, 1).wait()
+            kernel(x, 1)
+        done.set()
+
+    threading.Thread(target=interrupted, daemon=True).start()
+    assert done.wait(60)
+    tl_dpnp.wait(x)
+    assert dpt.to_numpy(x).tolist() == [3] * 4
+
+
 def test_waits_are_for_all_that_was_submitted(queue):
     slow = tl_dpnp.compile(SLOW)
     x = dpt.zeros(4, dtype="int64", sycl_queue=queue)
