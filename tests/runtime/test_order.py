@@ -250,16 +250,16 @@ def test_waits_take_turns_with_calls(queue):
         assert not waiting.is_alive()
 
 
-def test_a_signal_handler_may_call_and_submit_where_turns_are_held(queue):
-    """As if it came while the thread looks a turn up, or has just waited in its turn; it hung before."""
+def test_a_signal_handler_may_submit_while_a_turn_is_looked_up(queue):
+    """As if it came in the middle of that; it waited for a lock of its own thread before."""
     kernel, x = tl_dpnp.compile(COUNT), dpt.zeros(4, dtype="int64", sycl_queue=queue)
     kernel(x, 1)
     done = threading.Event()
 
     def interrupted():
-        with dpctl_adapter._turns_lock, dpctl_adapter.turn_to_wait(queue):
+        with dpctl_adapter._turns_lock:
             kernel.submit(x, 1).wait()
-            kernel(x, 1)
+            kernel.submit(x, 1).wait()
         done.set()
 
     threading.Thread(target=interrupted, daemon=True).start()

@@ -69,19 +69,18 @@ def default_queue() -> Any:
     return dpctl.get_device_cached_queue(device)
 
 
-# Signal handlers may call and submit in the middle of what is done under these locks, in the thread that holds them.
-_turns_lock = threading.RLock()
-_turns: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+_turns_lock = threading.RLock()  # a signal handler may submit while its thread holds it
+_turns: weakref.WeakValueDictionary[int, threading.Lock] = weakref.WeakValueDictionary()
 
 
-def turn_to_wait(queue: Any) -> Any:
-    """Return the lock to hold while waiting for a queue, an RLock; it is the same for all Python objects of one queue.
+def turn_to_wait(queue: Any) -> threading.Lock:
+    """Return the lock to hold while waiting for a queue; it is the same for all Python objects of one queue.
 
     The OpenCL runtime for CPUs crashes now and then if several threads wait for the same out-of-order queue at the
     same time: its markers, which depend on one another, release each other twice (2024.2.2).
     """
     with _turns_lock:
-        return _turns.setdefault(hash(queue), threading.RLock())
+        return _turns.setdefault(hash(queue), threading.Lock())
 
 
 def wait_for(queue: Any) -> None:
@@ -181,7 +180,7 @@ class InFlight:
     """
 
     def __init__(self) -> None:
-        self._pending: OrderedDict[int, tuple[Any, Any, tuple[object, ...]]] = OrderedDict()
+        self._pending: OrderedDict[int, tuple[Any, threading.Lock, tuple[object, ...]]] = OrderedDict()
         self._lock = threading.RLock()  # a finalizer or a signal handler may submit
         self._ended = False
         atexit.register(self._finish, os.getpid())
