@@ -15,10 +15,10 @@ import click
 import torch
 
 import tl_dpnp
-from asv_bench.cuda_complex import _graph, _milliseconds
+from asv_bench.cuda_graphs import graph_of, interleaved_seconds
 
 _TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "f64": torch.float64}
-_ROUNDS = 7
+_CALLS, _ROUNDS = 3, 7
 #: Relative errors of sums of up to 4096 products.
 _TOLERANCES = {"bf16": 1e-5, "f16": 1e-5, "f32": 1e-3, "f64": 1e-14}
 
@@ -129,16 +129,15 @@ def measured(element: str, shape: tuple[int, int, int], tiles: Tiles) -> tuple[f
     groups, e = tiles.groups(m, n), torch.empty((n, m), device="cuda", dtype=type_)
     calls = (lambda: own(*mine, group_size=groups), lambda: other(*theirs, group_size=1),
              lambda: torch.matmul(b, a.T, out=e))
-    graphs = [_graph(call) for call in calls]
+    graphs = [graph_of(call, _CALLS) for call in calls]
     expected = b.double() @ a.double().T
     for array in (c, d):
         error = float((array.double() - expected).norm() / expected.norm())
         if not error <= _TOLERANCES[element]:
             raise SystemExit(f"{element} {shape}: wrong results, {error}")
-    rounds = [[_milliseconds(graph) for graph in graphs] for _ in range(_ROUNDS)]
-    columns = [*zip(*rounds, strict=True)]
-    spread = max(max(times) / min(times) for times in columns) - 1
-    first, second, third = map(statistics.median, columns)
+    samples = interleaved_seconds(graphs, _ROUNDS)
+    spread = max(max(times) / min(times) for times in samples) - 1
+    first, second, third = (1e3 * statistics.median(times) / _CALLS for times in samples)
     return first, second, third, spread
 
 
