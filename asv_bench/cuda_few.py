@@ -26,13 +26,15 @@ _COUNTS, _SIZES = "1,16,132,1000", "8,16,32,64"
 def _calls(case: Case, count: int) -> list[Callable[[], Any]]:
     """Return calls of ours and of PyTorch's product, after a check of the results."""
     dtype, out = TORCH[case.element], TORCH[case.result]
-    a, b = (torch.randn(count, *shape, device="cuda").to(dtype) for shape in ((case.k, case.m), (case.n, case.k)))
+    drawn, wide = (torch.promote_types(dtype, real) for real in (torch.float32, torch.float64))
+    a, b = (torch.randn(count, *shape, device="cuda", dtype=drawn).to(dtype)
+            for shape in ((case.k, case.m), (case.n, case.k)))
     c = torch.full((count, case.n, case.m), float("nan"), device="cuda", dtype=out)
     kernel = tl_dpnp.compile(case.source, target="cuda")
     views = [tl_dpnp.rev(array) for array in (a, b, c)]
     kernel(*views)
-    expected = torch.bmm(b.double(), a.double())
-    error = float((c.double() - expected).norm() / expected.norm())
+    expected = torch.bmm(b.to(wide), a.to(wide))
+    error = float((c.to(wide) - expected).norm() / expected.norm())
     if not error <= TOLERANCES[case.result]:
         raise SystemExit(f"{case.types} {case}, {count} products: wrong results, {error:.1e}")
     if case.element == case.result:

@@ -24,12 +24,14 @@ __all__ = ["KINDS", "LargeCase", "cases_of", "large_sweep"]
 #: norm of the difference over that of the product in float64.
 KINDS: dict[str, tuple[str, Precision, float]] = {
     "bf16": ("bf16", "highest", 4e-3), "f32": ("f32", "highest", 1e-5), "f64": ("f64", "highest", 1e-13),
-    "tf32": ("f32", "default", 2e-3),
+    "tf32": ("f32", "default", 2e-3), "c32": ("c32", "highest", 1e-5), "c64": ("c64", "highest", 1e-13),
 }
-_TORCH = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16}
+_TORCH = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "c32": torch.complex64,
+          "c64": torch.complex128}
 _LEAST, _MOST, _NARROW = 500, 6000, (16, 64)
 #: Rounds that are timed and those before; seconds that the calls of one round take, about, and the speed to count on.
-_ROUNDS, _WARM_UP, _SECONDS, _SPEED = 7, 2, 4e-3, {"bf16": 5e14, "f32": 4e13, "f64": 5e13, "tf32": 2e14}
+_ROUNDS, _WARM_UP, _SECONDS = 7, 2, 4e-3
+_SPEED = {"bf16": 5e14, "f32": 4e13, "f64": 5e13, "tf32": 2e14, "c32": 4e13, "c64": 4e13}
 _SAMPLE = 32
 
 
@@ -51,6 +53,11 @@ class LargeCase:
         return f"""func @product(%A: {matrix}, %B: {matrix}, %C: {matrix}) {{
           gemm.{self.transposes} 1.0, %A, %B, 0.0, %C : {element}, {matrix}, {matrix}, {element}, {matrix}
         }}"""
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions of real numbers."""
+        return (8 if _TORCH[KINDS[self.kind][0]].is_complex else 2) * self.m * self.n * self.k
 
     def __str__(self) -> str:
         return f"{self.m}x{self.n}x{self.k} {self.transposes}"
@@ -85,7 +92,7 @@ def large_sweep(kinds: Sequence[str], seed: int, count: int) -> bool:
             found.append((theirs / ours, case))
             is_right = error <= KINDS[kind][2]
             right &= is_right
-            flop = 2e-12 * case.m * case.n * case.k
+            flop = 1e-12 * case.operations
             print(f"{kind} {case}: {theirs / ours:.2f} of torch.matmul, {flop / ours:.1f} and {flop / theirs:.1f} "
                   f"TFLOP/s, {form}{'' if is_right else f' WRONG: error {error:.1e}'}", flush=True)
         groups = {"all": found, "few rows": [each for each in found if each[1].m in _NARROW],
@@ -106,7 +113,8 @@ def _measured(case: LargeCase) -> tuple[float, float, float, str]:
     dtype = _TORCH[element]
     # What has its columns along memory is to PyTorch a C-ordered transpose.
     shapes = [(case.k, case.m), (case.n, case.k)]
-    a, b = (torch.randn(*(shape if flag == "n" else shape[::-1]), device="cuda").to(dtype)
+    drawn, wide = (torch.promote_types(dtype, real) for real in (torch.float32, torch.float64))
+    a, b = (torch.randn(*(shape if flag == "n" else shape[::-1]), device="cuda", dtype=drawn).to(dtype)
             for shape, flag in zip(shapes, case.transposes[::2], strict=True))
     left, right = (x if flag == "n" else x.T for x, flag in zip((a, b), case.transposes[::2], strict=True))
     c = torch.full((case.n, case.m), float("nan"), device="cuda", dtype=dtype)
@@ -114,12 +122,12 @@ def _measured(case: LargeCase) -> tuple[float, float, float, str]:
     views = [tl_dpnp.rev(array) for array in (a, b, c)]
     kernel(*views)
     some = torch.cat([torch.randint(case.n, (_SAMPLE,)), torch.tensor([0, case.n - 1])]).to("cuda")
-    expected = right[some].double() @ left.double()
-    error = float((c[some].double() - expected).norm() / expected.norm())
+    expected = right[some].to(wide) @ left.to(wide)
+    error = float((c[some].to(wide) - expected).norm() / expected.norm())
     if bool(torch.isnan(c).any()):
         error = float("nan")
     other = torch.empty_like(c)
-    calls = max(1, round(_SECONDS * _SPEED[case.kind] / (2 * case.m * case.n * case.k)))
+    calls = max(1, round(_SECONDS * _SPEED[case.kind] / case.operations))
     calls = min(calls, 40)
     ours, theirs = _interleaved([lambda: kernel(*views), lambda: torch.matmul(right, left, out=other)], calls)
     (signature,) = kernel.signatures

@@ -27,12 +27,13 @@ __all__ = ["ELEMENTS", "TOLERANCES", "TORCH", "Case", "Found", "cases_of", "swee
 #: Types of operands and of results, by the names of the options.
 ELEMENTS = {
     "f32": ("f32", "f32"), "f64": ("f64", "f64"), "bf16": ("bf16", "f32"), "bf16-bf16": ("bf16", "bf16"),
-    "f16": ("f16", "f16"),
+    "f16": ("f16", "f16"), "c32": ("c32", "c32"), "c64": ("c64", "c64"),
 }
 #: PyTorch's types, by their names in the language.
-TORCH = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f16": torch.float16}
+TORCH = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f16": torch.float16,
+         "c32": torch.complex64, "c64": torch.complex128}
 #: Relative errors that a result may have, by its type: the norm of the difference over that of the product in float64.
-TOLERANCES = {"f32": 1e-6, "f64": 1e-14, "bf16": 2.0**-9, "f16": 2.0**-12}
+TOLERANCES = {"f32": 1e-6, "f64": 1e-14, "bf16": 2.0**-9, "f16": 2.0**-12, "c32": 1e-6, "c64": 1e-14}
 #: The cubes that are reported together.
 _RANGES = ((3, 16), (17, 32), (33, 48), (49, 64))
 #: Rows and columns of products with 9 quantities: the coefficients of tetrahedra of degree 1 to 7.
@@ -165,7 +166,8 @@ def _operands(case: Case, count: int) -> list[torch.Tensor]:
     dtype, out = TORCH[case.element], TORCH[case.result]
     # What has its columns along memory is to PyTorch a C-ordered transpose.
     shapes = [(case.k, case.m), (case.n, case.k)]
-    a, b = (torch.randn(count, *(shape if flag == "n" else shape[::-1]), device="cuda", dtype=torch.float32).to(dtype)
+    drawn = torch.promote_types(dtype, torch.float32)
+    a, b = (torch.randn(count, *(shape if flag == "n" else shape[::-1]), device="cuda", dtype=drawn).to(dtype)
             for shape, flag in zip(shapes, case.transposes[::2], strict=True))
     c = torch.full((count, case.n, case.m), float("nan"), device="cuda", dtype=out)
     return [a, b, c.normal_() if case.beta else c]
@@ -189,13 +191,14 @@ def _measured(case: Case) -> Found:
                    for x, flag in zip((a, b), case.transposes[::2], strict=True))
     some = torch.cat([torch.arange(min(_SAMPLE, count)), torch.randint(count, (_SAMPLE,)),
                       torch.arange(max(0, count - _SAMPLE), count)]).unique().to("cuda")
-    expected = torch.bmm(right[some].double(), left[some].double())
+    wide = torch.promote_types(c.dtype, torch.float64)
+    expected = torch.bmm(right[some].to(wide), left[some].to(wide))
     if case.beta:
-        expected += c[some].double()
+        expected += c[some].to(wide)
     kernel = tl_dpnp.compile(case.source, target="cuda")
     views = [tl_dpnp.rev(array) for array in (a, b, c)]
     kernel(*views)
-    error = float((c[some].double() - expected).norm() / expected.norm())
+    error = float((c[some].to(wide) - expected).norm() / expected.norm())
     if bool(torch.isnan(c).any()):
         error = float("nan")
     source = torch.empty(case.bytes * count // 8, device="cuda").normal_()

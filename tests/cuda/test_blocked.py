@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import random
 import re
@@ -20,31 +21,35 @@ from tl_dpnp.lowering.device import H200, LoweringOptions
 from tl_dpnp.lowering.mappings.block_tiles import BATCHES, FEW
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.product_plans import BlockPlan
+from tl_dpnp.runtime.call.flattening import FlatArguments, Scalar
 from tl_dpnp.runtime.call.program import Program
 from tl_dpnp.runtime.compiler import compile_program
 from tl_dpnp.runtime.cuda.driver_adapter import device_count
 from tl_dpnp.runtime.cuda.occupancy import warn_of_idle_units
 from tl_dpnp.runtime.cuda.ptx import link
-from tl_dpnp.runtime.cuda.tiles import units_found
+from tl_dpnp.runtime.cuda.tiles import append_factors, units_found
+from tl_dpnp.scalars import C64, F32
 
 #: Types of operands and results; tf32 is f32 with less precision.
-TYPES = [("f32", "f32"), ("f64", "f64"), ("tf32", "f32"), ("bf16", "f32"), ("bf16", "bf16"), ("f16", "f16")]
+TYPES = [("f32", "f32"), ("f64", "f64"), ("tf32", "f32"), ("bf16", "f32"), ("bf16", "bf16"), ("f16", "f16"),
+         ("c32", "c32"), ("c64", "c64")]
+COMPLEX = ("c32", "c64")
 on_device = pytest.mark.skipif(device_count() == 0, reason="there is no CUDA device")
 
 
 @pytest.mark.parametrize("transposes", TRANSPOSES)
-@pytest.mark.parametrize("element", ["f32", "f64"])
+@pytest.mark.parametrize("element", ["f32", "f64", "c32", "c64"])
 def test_large_products_run_blocked(element, transposes):
     kernel = tl_dpnp.compile(source(element, element, transposes), target="cuda", cache=False)
     plan = kernel.lower(H200).plan
     assert plan.form == "blocked"
     assert LaunchPlan.from_json(plan.to_json()) == plan
     ptx = only(kernel.inspect_ptx())
-    size = {"f32": 4, "f64": 8}[element]
-    copies = ptx.count("cp.async.ca")
+    size = {"f32": 4, "f64": 8, "c32": 8, "c64": 16}[element]
+    copies = ptx.count(f"cp.async.{'cg' if size == 16 else 'ca'}.shared")
     assert copies
     assert sum(ptx.count(f", {size}, {missing}") for missing in ("q;", "lno", "rno")) == copies
-    assert ("mma.sync" in ptx) == (element == "f64")
+    assert ("mma.sync" in ptx) == (element in ("f64", "c64"))
     resources = only(kernel.resources())
     assert resources.local_memory <= H200.local_memory
 
@@ -233,11 +238,27 @@ def test_large_products_in_few_thread_blocks_are_warned_of():
         warn_of_idle_units(*call_of(515), LaunchPlan("kernel", "blocked"), 132)
 
 
+def test_factors_come_as_the_kernel_takes_them():
+    flat = FlatArguments([None] * 3, (), (
+        Scalar(0, 0, F32, ctypes.c_float), Scalar(1, 1, C64, lambda value: ctypes.c_double(value.real)),
+        Scalar(2, 1, C64, lambda value: ctypes.c_double(value.imag))), ())
+    for factors, is_complex, expected in (
+        ((0, 2.0), False, [0.5, 2.0]), ((1, (3.0, 4.0)), True, [5.0, 3.0, 6.0, 4.0]),
+        ((1.0, 0), True, [1.0, 0.5, 0.0, 0.0]),
+    ):
+        values = []
+        scalars = append_factors(values, factors, flat, ctypes.c_double, is_complex)
+        filled = FlatArguments(values, (), scalars, ()).filled([0.5, 5 + 6j], ())
+        assert [type(value) for value in filled] == [ctypes.c_double] * len(expected)
+        assert [value.value for value in filled] == expected
+
+
 # --- on a device -----------------------------------------------------------------------------------------------------
 
 if device_count():
     torch = pytest.importorskip("torch", exc_type=ImportError)
-    DTYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16}
+    DTYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16,
+              "c32": torch.complex64, "c64": torch.complex128}
 
 
 @dataclass(frozen=True)
@@ -260,6 +281,18 @@ class Layout:
         return matrix
 
 
+def whole(generator, shape, element):
+    """Return small whole numbers, of whose products sums are exact."""
+    real, imaginary = (generator.integers(-3, 4, shape).astype(np.float32) for _ in range(2))
+    return real + 1j * imaginary if element in COMPLEX else real
+
+
+def normal(generator, shape, element):
+    """Return random numbers."""
+    real, imaginary = (generator.standard_normal(shape) for _ in range(2))
+    return real + 1j * imaginary if element in COMPLEX else real
+
+
 def plain(element):
     return element.removeprefix("t") if element == "tf32" else element
 
@@ -271,7 +304,7 @@ def compiled(element, program, **options):
 def strided(program):
     """Let all matrices of a program have any strides."""
     for name in ("A", "B", "C"):
-        for element in ("f16", "bf16", "f32", "f64"):
+        for element in ("f16", "bf16", "f32", "f64", "c32", "c64"):
             program = program.replace(f"%{name}: memref<{element}x?x?>", f"%{name}: memref<{element}x?x?,strided<?,?>>")
     return program.replace("x?x?>", "x?x?,strided<?,?>>")
 
@@ -288,7 +321,9 @@ def draw(element, result, seed):
                for _ in "ABC"]
     generator = np.random.default_rng(seed)
     shapes = ((k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[2] == "t" else (k, n), (m, n))
-    a, b, c = (generator.integers(-3, 4, shape).astype(np.float32) for shape in shapes)
+    a, b, c = (whole(generator, shape, result) for shape in shapes)
+    if result in COMPLEX and not constant:
+        alpha, beta = alpha * given.choice((1, 1j, 1 - 2j)), beta * given.choice((1, 2 + 1j))
     factors = {"alpha": str(alpha), "beta": str(beta)} if constant else {"alpha": "%alpha", "beta": "%beta"}
     program = source(plain(element), result, transposes, **factors)
     kernel = compiled(element, strided(program) if any_strides else program, form="blocked")
@@ -299,7 +334,8 @@ def expected_of(transposes, factors, a, b, c):
     """Return alpha op(A) op(B) + beta C by NumPy, in double precision."""
     a, b = (np.swapaxes(matrix, -1, -2) if flag == "t" else matrix
             for matrix, flag in zip((a, b), transposes[::2], strict=True))
-    product = factors[0] * (a.astype(np.float64) @ b.astype(np.float64))
+    wide = np.complex128 if np.iscomplexobj(a) else np.float64
+    product = factors[0] * (a.astype(wide) @ b.astype(wide))
     return product + factors[1] * c if factors[1] else product
 
 
@@ -311,7 +347,7 @@ def check_drawn(element, result, seed):
     if not factors[1] and "%beta" not in kernel.source_text:
         c.fill_(float("nan"))
     kernel(*factors, a, b, c)
-    assert torch.equal(c.cpu(), expected), (c.cpu().double() - expected.double()).abs().max()
+    assert torch.equal(c.cpu(), expected), (c.cpu() - expected).abs().max()
     around = memory_of(c)
     assert int(around.isnan().sum()) == around.numel() - c.numel()
 
@@ -332,7 +368,7 @@ def test_all_tiles(element, result, transposes, monkeypatch):
     cases = []
     for m, n, k in ((1030, 517, 203), (1032, 520, 204)):
         shapes = ((k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[2] == "t" else (k, n), (m, n))
-        matrices = [generator.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
+        matrices = [whole(generator, shape, result) for shape in shapes]
         expected = torch.from_numpy(expected_of(transposes, (0.5, 2.0), *matrices)).to(DTYPES[result])
         cases.append((matrices, expected))
     count = len(compiled(element, program, form="blocked").lower(H200).plan.blocks.shapes)
@@ -348,19 +384,21 @@ def test_all_tiles(element, result, transposes, monkeypatch):
 
 
 @on_device
-@pytest.mark.parametrize(("element", "error"), [("f32", 1e-6), ("f64", 1e-14), ("tf32", 5e-4), ("bf16", 1e-6)])
+@pytest.mark.parametrize(("element", "error"), [
+    ("f32", 1e-6), ("f64", 1e-14), ("tf32", 5e-4), ("bf16", 1e-6), ("c32", 1e-6), ("c64", 1e-14)])
 def test_batches_and_rounding(element, error):
     result = "f32" if element == "bf16" else plain(element)
     program = source(plain(element), result, "n.t", beta="1.0", batched="ABC")
     kernel = compiled(element, program)
     generator = np.random.default_rng(7)
-    a, b, c = (generator.standard_normal((3, *shape)) for shape in ((301, 259), (130, 259), (301, 130)))
+    a, b, c = (normal(generator, (3, *shape), result) for shape in ((301, 259), (130, 259), (301, 130)))
     given = [Layout(pad).place(matrix, plain(name)).movedim(0, -1) for matrix, pad, name in zip(
         (a, b, c), (0, 3, 1), (element, element, result), strict=True)]
-    a, b, c = (matrix.movedim(-1, 0).cpu().double().numpy() for matrix in given)
+    wide = torch.complex128 if result in COMPLEX else torch.float64
+    a, b, c = (matrix.movedim(-1, 0).cpu().to(wide).numpy() for matrix in given)
     expected = expected_of("n.t", (1.0, 1.0), a, b, c)
     kernel(1.0, 1.0, *given)
-    got = given[2].movedim(-1, 0).cpu().double().numpy()
+    got = given[2].movedim(-1, 0).cpu().to(wide).numpy()
     assert np.linalg.norm(got - expected) < error * np.linalg.norm(expected)
     assert [signature.form for signature in kernel.signatures] == ["blocked"]
 
@@ -373,7 +411,7 @@ def test_known_sizes(element, result, transposes):
     generator = np.random.default_rng(11)
     for (m, n, k), beta in itertools.product(((65, 131, 66), (97, 70, 33)), (0.0, 1.0)):
         shapes = ((k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[2] == "t" else (k, n), (m, n))
-        a, b, c = (generator.integers(-3, 4, (5, *shape)).astype(np.float32) for shape in shapes)
+        a, b, c = (whole(generator, (5, *shape), result) for shape in shapes)
         kernel = compiled(element, source(plain(element), result, transposes, beta=str(beta), sizes=(m, n, k),
                                           batched="ABC"), form="blocked")
         expected = torch.from_numpy(expected_of(transposes, (1.0, beta), a, b, c)).to(DTYPES[result])
@@ -385,22 +423,25 @@ def test_known_sizes(element, result, transposes):
 
 @on_device
 @pytest.mark.parametrize("transposes", TRANSPOSES)
-@pytest.mark.parametrize("tile", [*BATCHES["f64"], *FEW["f64"]], ids=lambda tile: f"{tile.rows}x{tile.columns}")
-def test_tiles_of_batches_of_f64(tile, transposes, monkeypatch):
+@pytest.mark.parametrize(("element", "tile"), [
+    (element, tile) for element in ("f64", *COMPLEX)
+    for tile in dict.fromkeys((*BATCHES[element], *FEW.get(element, ())))
+], ids=lambda each: each if isinstance(each, str) else f"{each.rows}x{each.columns}x{each.depth}x{each.stages}")
+def test_tiles_of_batches(element, tile, transposes, monkeypatch):
     """Sums begin with C where alpha and beta are 1, in the first block of those that share them."""
     monkeypatch.setattr("tl_dpnp.lowering.mappings.blocked._best_tile", lambda *_: tile)
     generator = np.random.default_rng(13)
     for (m, n, k), factors, parts in itertools.product(((131, 67, 75),), ((1.0, 0.0), (1.0, 1.0), (2.0, 1.0)), (1, 3)):
         monkeypatch.setattr(BlockPlan, "choice", lambda *_, chosen=(0, parts): chosen)
         shapes = ((k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[2] == "t" else (k, n), (m, n))
-        a, b, c = (generator.integers(-3, 4, (5, *shape)).astype(np.float64) for shape in shapes)
+        a, b, c = (whole(generator, (5, *shape), element) for shape in shapes)
         alpha, beta = map(str, factors)
-        kernel = tl_dpnp.compile(source("f64", "f64", transposes, alpha, beta, sizes=(m, n, k), batched="ABC"),
+        kernel = tl_dpnp.compile(source(element, element, transposes, alpha, beta, sizes=(m, n, k), batched="ABC"),
                                  target="cuda", form="blocked", cache=False)
-        given = [Layout().place(values, "f64").movedim(0, -1)
+        given = [Layout().place(values, element).movedim(0, -1)
                  for values in (a, b, c if factors[1] else np.full_like(c, np.nan))]
         kernel(*factors, *given)
-        expected = torch.from_numpy(expected_of(transposes, factors, a, b, c))
+        expected = torch.from_numpy(expected_of(transposes, factors, a, b, c)).to(DTYPES[element])
         assert torch.equal(given[2].movedim(-1, 0).cpu(), expected), (factors, parts)
 
 
@@ -429,6 +470,23 @@ def test_products_that_run_in_few_blocks_are_warned_of():
     a, b = (torch.ones(200, 200, device="cuda").T for _ in "AB")
     with pytest.warns(tl_dpnp.OccupancyWarning, match="products of 200 x 200 x 200 in 1 thread block on"):
         kernel(1.0, 0.0, a, b, torch.empty(200, 200, device="cuda").T)
+
+
+@on_device
+@pytest.mark.parametrize(("element", "narrow"), [("f64", "f32"), ("f64", "f16"), ("c64", "f32"), ("c64", "c32")])
+def test_factors_may_be_of_narrower_types_than_sums(element, narrow):
+    program = source(element, element, "n.n", "%alpha", "%beta")
+    program = program.replace(f"%alpha: {element}", f"%alpha: {narrow}").replace(f" : {element},", f" : {narrow},", 1)
+    kernel = tl_dpnp.compile(program, target="cuda")
+    generator = np.random.default_rng(19)
+    a, b, c = (whole(generator, (90, 90), element) for _ in "ABC")
+    alpha = 0.5 - 2j if narrow in COMPLEX else 0.5
+    for _ in range(3):  # the later ones by machine code, if it takes them
+        given = [Layout().place(values, element) for values in (a, b, c)]
+        kernel(alpha, 2.0, *given)
+        expected = torch.from_numpy(expected_of("n.n", (alpha, 2.0), a, b, c)).to(DTYPES[element])
+        assert torch.equal(given[2].cpu(), expected)
+    assert [signature.form for signature in kernel.signatures] == ["blocked"]
 
 
 @on_device

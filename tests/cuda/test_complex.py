@@ -28,6 +28,7 @@ from tests.semantics import complex_points
 from tests.strategies.programs import random_program
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.device import H200
+from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.runtime.cuda.driver_adapter import device_count
 
 #: Random programs in each layout on a device, in parts that run side by side, and times eight products.
@@ -158,16 +159,23 @@ def test_small_products_run_staged(source):
     assert only(kernel.resources()).stack == 0
 
 
+@types
 @pytest.mark.parametrize("size", [96, 200])
-def test_products_without_room_run_in_the_sub_group_form(size):
-    """The tiled and the blocked form are for real numbers."""
-    source, _ = product("c64", size, size, size)
+def test_products_without_room_run_in_the_blocked_form(type_, size):
+    """The tiled form is for real numbers."""
+    source, _ = product(type_, size, size, size, "t.n", "%k", "%k")
     lowered = tl_dpnp.compile(source, target="cuda").lower(H200)
-    assert lowered.plan.form == "subgroup"
-    assert any("the tiled and the blocked form are for real numbers" in remark for remark in lowered.remarks)
-    for form in ("tiled", "blocked", "staged"):
+    assert lowered.plan.form == "blocked"
+    assert LaunchPlan.from_json(lowered.plan.to_json()) == lowered.plan
+    for form in ("tiled", "staged"):
         with pytest.raises(tl_dpnp.LoweringError, match=f"cannot run in the {form} form on NVIDIA H200"):
             tl_dpnp.compile(source, target="cuda", form=form).lower(H200)
+
+
+@pytest.mark.parametrize("ways", ["ggg", "sgb"])
+def test_products_of_groups_without_room_run_in_the_sub_group_form(ways):
+    source, _ = product("c64", 96, 96, 96, ways=ways)
+    assert tl_dpnp.compile(source, target="cuda").lower(H200).plan.form == "subgroup"
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -23,9 +23,10 @@ the launch: claimed (0 or 1), number of the failed check, group id, the value th
 later is written to the other half, and means nothing.
 
 Kernels of the blocked form take other arguments: six 64-bit integers, which of its shapes a tile has, m, n and k, the
-number of products, and whether D is read; alpha and beta, of the type that sums have; for L, R and D three distances in
-bytes each, between neighbours along the side of the result and the sum, of D along rows and columns, and between
-products; and the addresses of all memrefs in order (`tl_dpnp.lowering.product_plans.BlockPlan`).
+number of products, and whether D is read; alpha and beta, of the type that sums, or their parts, have, and behind both
+the imaginary parts if matrices are complex; for L, R and D three distances in bytes each, between neighbours along the
+side of the result and the sum, of D along rows and columns, and between products; and the addresses of all memrefs in
+order (`tl_dpnp.lowering.product_plans.BlockPlan`).
 
 Kernels of the tiled form take other arguments, 64-bit integers and f32: which of its shapes a tile has, the numbers of
 tiles along the rows and along the columns of a result, the number of panels along k, the number of products, and how

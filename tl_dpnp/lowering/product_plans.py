@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from tl_dpnp.records import dataclass
 from tl_dpnp.target.multiprocessor import TileTime
 
-__all__ = ["LARGE", "LARGE_OF_NARROW", "PARTS", "BlockPlan", "BlockShape", "MatrixMap", "MatrixSides", "TileChoice",
-           "TilePlan", "TileShape"]
+__all__ = ["LARGE", "LARGE_OF_NARROW", "PARTS", "BlockPlan", "BlockShape", "Factor", "MatrixMap", "MatrixSides",
+           "TileChoice", "TilePlan", "TileShape"]
 
+#: alpha or beta: a constant, the parts of a complex one, or the position of a parameter, an integer.
+Factor: TypeAlias = "float | tuple[float, float] | int"
 #: How many blocks may share the sums of a tile: what clusters may have on all devices that have them.
 PARTS = (1, 2, 3, 4, 5, 6, 7, 8)
 #: Multiplications from which a product of known sizes does not run in the staged form, and those where its operands
@@ -193,7 +195,8 @@ class BlockPlan:
     """How a kernel of the blocked form is launched for D := alpha L R + beta D, matrices of any strides.
 
     `left`, `right` and `result` are L (m x k), R (k x n) and D (m x n), which is C or its transpose.  `alpha` and
-    `beta` are constants, or positions of parameters, which are integers here.  Products of fewer than `least`
+    `beta` are constants, or positions of parameters, which are integers here; complex constants are their parts.  If
+    the matrices are complex, so are the factors that the kernel takes.  Products of fewer than `least`
     multiplications run in another form, and, where it `is_for_few`, more of them than there are multiprocessors.  Up to
     `most_parts` blocks share the sums of a tile, where that gains more than the factor `worth_sharing`.  Products of a
     batch have other forms where sizes are known, those of fewer than `large` multiplications.
@@ -203,13 +206,19 @@ class BlockPlan:
     right: MatrixSides
     result: MatrixSides
     shapes: tuple[BlockShape, ...]
-    alpha: float | int
-    beta: float | int
+    alpha: Factor
+    beta: Factor
     least: int
     most_parts: int
     worth_sharing: float
     is_for_few: bool = False
     large: int = LARGE
+    is_complex: bool = False
+
+    @property
+    def keeps(self) -> bool:
+        """Whether D is read, unless beta is zero in a call."""
+        return self.beta not in (0.0, (0.0, 0.0)) or isinstance(self.beta, int)
 
     def is_for_any_sizes(self, shapes: Sequence[Any]) -> bool:
         """Return whether the kernel is as good as one that knows the sizes; see `TilePlan.is_for_any_sizes`."""
@@ -233,6 +242,8 @@ class BlockPlan:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> BlockPlan:
         """Rebuild the plan from JSON-serialisable data."""
-        sides = {name: MatrixSides(**data[name]) for name in ("left", "right", "result")}
+        sides: dict[str, Any] = {name: MatrixSides(**data[name]) for name in ("left", "right", "result")}
+        for name in ("alpha", "beta"):
+            sides[name] = tuple(data[name]) if isinstance(data[name], list) else data[name]
         return cls(**{**data, **sides, "shapes": tuple(
             BlockShape(**{**shape, "sharing": tuple(shape["sharing"])}) for shape in data["shapes"])})

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
+from tl_dpnp.lowering.product_plans import Factor
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import INDEX, ScalarType
 
-__all__ = ["Operand", "SoleProduct", "factor", "sole_product"]
+__all__ = ["Operand", "SoleProduct", "factor", "real_factor", "sole_product"]
 
 
 @dataclass(frozen=True)
@@ -80,15 +81,22 @@ def sole_product(function: ops.Function) -> SoleProduct | None:
     return SoleProduct(gemm, a, b, c)
 
 
-def factor(function: ops.Function, operand: ops.Operand, bits: int) -> float | int | None:
+def real_factor(function: ops.Function, operand: ops.Operand, bits: int) -> float | int | None:
     """Return a constant, the position of a parameter, or None for what is neither or no float of at most so many bits.
     """
+    found = factor(function, operand, bits)
+    return None if isinstance(found, tuple) or ops.scalar_type(operand).is_complex else found
+
+
+def factor(function: ops.Function, operand: ops.Operand, bits: int) -> Factor | None:
+    """Return alpha or beta, or None for what is no constant or parameter, or has parts of more than so many bits."""
     type_ = ops.scalar_type(operand)
-    if not type_.is_float or type_.bits > bits:
+    if not (type_.is_float or type_.is_complex) or type_.part.bits > bits:
         return None
     if isinstance(operand, ops.Constant):
-        assert isinstance(operand.value, int | float)
-        return float(operand.value)
+        assert isinstance(operand.value, int | float | complex)
+        value = complex(operand.value)
+        return (value.real, value.imag) if value.imag else value.real
     names = [parameter.name for parameter in function.parameters]
     return names.index(operand.name) if operand.name in names else None
 

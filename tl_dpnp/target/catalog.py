@@ -136,8 +136,8 @@ HOPPER = Multiprocessor(
     padded=PaddedNumbers(multiplication=14, store=8, turn_instructions=90, turn=100, registers=72),
     blocked=BlockedNumbers(
         # The least numbers: of f64, 181 x 4 x 92 and 24 cubed were the smallest that were measured.
-        sums_added=8, worth_sharing=1.03, least_of_batch=1 << 16,
-        least_of_few=1 << 13,
+        sums_added=8, worth_sharing=1.03, least_of_batch=1 << 16, least_of_complex=1 << 12,
+        least_of_few=1 << 13, staged_speeds=(("c64", 10.2),),
         speeds=(
             # Those of f32: on an H100, by 36 drawn products from 500 to 6000, nine of them with 16 or 64 rows, each in
             # nine or ten ways.  The way that is chosen took 1.03 times as long as the fastest on the geometric
@@ -149,6 +149,11 @@ HOPPER = Multiprocessor(
             TileSpeed("f64", 16, 128, 66, 2, 0.9), TileSpeed("16 bits", 128, 192, 700),
             TileSpeed("16 bits", 128, 128, 615), TileSpeed("16 bits", 128, 64, 461), TileSpeed("tf32", 128, 192, 330),
             TileSpeed("tf32", 128, 128, 270), TileSpeed("tf32", 128, 64, 226),
+            # Those of complex numbers: on an H200, by two products of about 2000 and a batch of 192 x 192 x 200.
+            TileSpeed("c32", 64, 64, 25, 3, 0.7, 1660), TileSpeed("c32", 32, 32, 19, 3, 0.7, 810),
+            TileSpeed("c32", 16, 64, 19, 3, 0.7, 810), TileSpeed("c64", 64, 48, 27, 2, 0.7, 1500),
+            TileSpeed("c64", 48, 64, 26, 2, 0.7, 2080), TileSpeed("c64", 32, 32, 21, 2, 0.7, 370),
+            TileSpeed("c64", 16, 64, 20, 2, 0.7, 370),
         ),
         # On an H100: those of f32 by nine drawn batches from 65 to 256, n.n, t.n and n.t; those of f64 by
         # drawn batches, 36 from 65 to 256 and 25 with fewer rows or columns, all transposes, beta 0 and 1; that of
@@ -165,6 +170,14 @@ HOPPER = Multiprocessor(
             TileSpeed("f64", 64, 64, 97, 2, 0.8, 2150), TileSpeed("f64", 64, 32, 68, 4, 0.8, 900),
             TileSpeed("f64", 32, 64, 72, 4, 0.8, 890), TileSpeed("f64", 32, 32, 49, 5, 0.85, 440),
             TileSpeed("f64", 32, 16, 20, 2, 0.9, 100),
+            # On an H200, by 50 and 35 drawn batches from 24 to 256, each with all tiles: the tile that is chosen took
+            # 1.02 times as long as the fastest on the geometric mean.
+            TileSpeed("c32", 64, 64, 25.6, 3, 0.7, 1660), TileSpeed("c32", 48, 64, 25.3, 4, 0.7, 640),
+            TileSpeed("c32", 64, 48, 23.3, 4, 0.7, 60), TileSpeed("c32", 64, 32, 25.1, 4, 0.7, 0),
+            TileSpeed("c32", 32, 64, 24.6, 4, 0.7, 800), TileSpeed("c32", 32, 32, 19.9, 5, 0.7, 810),
+            TileSpeed("c64", 48, 64, 26.1, 2, 0.7, 2080), TileSpeed("c64", 64, 48, 26.8, 2, 0.7, 1500),
+            TileSpeed("c64", 64, 32, 25.7, 3, 0.7, 660), TileSpeed("c64", 32, 64, 24.3, 3, 0.7, 1340),
+            TileSpeed("c64", 48, 32, 26.8, 4, 0.7, 1770), TileSpeed("c64", 32, 32, 21.2, 4, 0.7, 370),
         )),
     # On an H100, by 114 drawn products of bf16 with 16 to 256 rows, from 500 to 2500 and to 6000, and of tf32 t.n, each
     # in up to 30 ways: the way that is chosen took 1.03 times as long as the fastest on the geometric mean, at most

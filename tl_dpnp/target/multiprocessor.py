@@ -38,15 +38,18 @@ class BlockedNumbers:
 
     Where blocks share sums, a tile takes one cycle more for `sums_added` of them.  They share where that gains more
     than the factor `worth_sharing`.  Where there are small tiles, products of a batch run in the form from
-    `least_of_batch` multiplications on if operands have no room in the staged form, and few products from
-    `least_of_few` on if they have.  `speeds` are those of tiles for any sizes, and `known_speeds` those of tiles for
-    batches of products of known sizes.
+    `least_of_batch` multiplications on if operands have no room in the staged form, those of complex numbers from
+    `least_of_complex` on, and few products from `least_of_few` on if they have.  Types that `staged_speeds` has, with
+    the multiplications of a cycle in the staged form, run in the form that is faster.  `speeds` are those of tiles for
+    any sizes, and `known_speeds` those of tiles for batches of products of known sizes.
     """
 
     sums_added: float
     worth_sharing: float
     least_of_batch: int
+    least_of_complex: int
     least_of_few: int
+    staged_speeds: tuple[tuple[str, float], ...]
     speeds: tuple[TileSpeed, ...]
     known_speeds: tuple[TileSpeed, ...]
 

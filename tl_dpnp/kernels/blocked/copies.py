@@ -135,7 +135,9 @@ class Panel:
                 if is_first:
                     source += f" sub.s32 x, first, {k}; setp.ge.or.s32 q, {x}k, x, {missing};"
                     missing = "q"
-                lines.append(f"{source} {condition} cp.async.ca.shared.global {target}, {place}, {self.size}, "
+                # What has 16 bytes need not go by way of the L1 cache.
+                cache = "cg" if self.size == 16 else "ca"
+                lines.append(f"{source} {condition} cp.async.{cache}.shared.global {target}, {place}, {self.size}, "
                              f"{missing};")
                 source = ""
         return lines

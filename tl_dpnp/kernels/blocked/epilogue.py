@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from tl_dpnp.kernels.mma.rows import LANES
 from tl_dpnp.records import dataclass
 
-__all__ = ["Epilogue"]
+__all__ = ["Epilogue", "Unit"]
 
 #: Bytes after which banks of shared memory repeat.
 _BANKS = 128
@@ -24,7 +24,7 @@ _HALVES = ("f16", "bf16")
 
 
 @dataclass(frozen=True)
-class _Unit:
+class Unit:
     """What a lane stores of one column, `column` from the lane's first one on: one element, or two of 16 bits.
 
     `row` is where the lanes' first element in the group's part is, and `source` where its sum is in shared memory;
@@ -77,6 +77,11 @@ class Epilogue:
         return 8 if self.sum == "f64" else 4
 
     @property
+    def _element(self) -> int:
+        """Bytes of an element of D."""
+        return {"f64": 8, "f32": 4}.get(self.result, 2)
+
+    @property
     def _in_pairs(self) -> bool:
         return self.result in _HALVES and self.rows_consecutive
 
@@ -113,7 +118,7 @@ class Epilogue:
         """Declarations."""
         # Two elements of 16 bits that were loaded together are taken apart only when they are needed, as is one, or
         # each load would be waited for at once.
-        stored = "b32" if self.result in _HALVES else self.result
+        stored = "b32" if self.result in _HALVES else self.sum
         old = f".reg .{stored} old<{2 * self.old}>; " if self.old else ""
         return (f".reg .{self.sum} v, u, s<{2 * _OLD}>; {old}.reg .b16 half; "
                 ".reg .b32 buffer, member, into, from, fromp, rest, restp; .reg .b64 dp, dc, dr, ds, dq, dqp; "
@@ -160,20 +165,20 @@ class Epilogue:
         # The next tile begins with the first buffer.
         return [*lines, self.synchronize] if len(chunks) % self.buffers else lines
 
-    def _batches(self, own: Sequence[tuple[int, int]], offset: int, steps: int) -> Iterator[tuple[int, list[_Unit]]]:
+    def _batches(self, own: Sequence[tuple[int, int]], offset: int, steps: int) -> Iterator[tuple[int, list[Unit]]]:
         """Yield what is loaded and stored together of some of a thread's columns, with the numbers of their groups.
 
         Their place in the group's memory is `offset`; warps make so many steps for each.  Columns whose parity decides
         whether they are stored in pairs are apart.
         """
         rows, columns = self._together
-        sections: dict[int, list[_Unit]] = {}
+        sections: dict[int, list[Unit]] = {}
         for number, (place, column) in enumerate(own):
             for step in range(steps):
                 for row in range(0, self.rows, 2 * LANES if self._in_pairs else rows):
                     source = offset + number * self.column_bytes + step * columns * self.pitch + row * self._size
                     section = sections.setdefault(column % 2 if self._in_pairs else 0, [])
-                    section.append(_Unit(column + step * self._step, row, source, place))
+                    section.append(Unit(column + step * self._step, row, source, place))
         for parity, units in sections.items():
             for first in range(0, len(units), self._most):
                 yield parity, units[first : first + self._most]
@@ -190,15 +195,19 @@ class Epilogue:
             mine = sorted((row, sum_) for sum_, (row, other) in enumerate(self.sums) if other == column)
             for first in range(0, len(mine), self.vector):
                 row = mine[first][0]
-                words = ", ".join(f"d{sum_}" for _, sum_ in mine[first : first + self.vector])
+                words = [word for _, sum_ in mine[first : first + self.vector] for word in self._words(sum_)]
                 place = f"[into+{offset + number * self.column_bytes + row * self._size}]"
-                lines.append(f"st.shared.{self.sum} {place}, {words};" if self.vector == 1 else
-                             f"st.shared.v{self.vector}.{self.sum} {place}, {{{words}}};")
+                lines.append(f"st.shared.{self.sum} {place}, {words[0]};" if len(words) == 1 else
+                             f"st.shared.v{len(words)}.{self.sum} {place}, {{{', '.join(words)}}};")
         return lines
+
+    def _words(self, number: int) -> tuple[str, ...]:
+        """Return the registers of a sum."""
+        return (f"d{number}",)
 
     # --- what a lane stores ------------------------------------------------------------------------------------------
 
-    def _old(self, index: int, ahead: int, parity: int, units: Sequence[_Unit]) -> list[str]:
+    def _old(self, index: int, ahead: int, parity: int, units: Sequence[Unit]) -> list[str]:
         """Load what is in D, if it is added to."""
         if not self.old:
             return []
@@ -210,14 +219,14 @@ class Epilogue:
                       f"bra {label}; SINGLE{label}:"]
         return [*lines, *self._all_loads(first, units), f"{label}:"]
 
-    def _all_loads(self, first: int, units: Sequence[_Unit], in_pairs: bool = False) -> list[str]:
+    def _all_loads(self, first: int, units: Sequence[Unit], in_pairs: bool = False) -> list[str]:
         lines, before = [], None
         for number, unit in enumerate(units):
             lines += [*self._find(unit, before, in_pairs), *self._loads(first + 2 * number, unit, in_pairs)]
             before = unit
         return lines
 
-    def _new(self, index: int, ahead: int, parity: int, units: Sequence[_Unit]) -> list[str]:
+    def _new(self, index: int, ahead: int, parity: int, units: Sequence[Unit]) -> list[str]:
         """Store units, of two elements each for results of 16 bits, which may lie together."""
         first = index % ahead * 2 * self._most
         if not self._in_pairs:
@@ -225,7 +234,7 @@ class Epilogue:
         return [f"@!even{parity} bra SINGLE{index};", *self._all_stores(first, units, in_pairs=True),
                 f"bra STORED{index}; SINGLE{index}:", *self._all_stores(first, units), f"STORED{index}:"]
 
-    def _all_stores(self, first: int, units: Sequence[_Unit], in_pairs: bool = False) -> list[str]:
+    def _all_stores(self, first: int, units: Sequence[Unit], in_pairs: bool = False) -> list[str]:
         reads, stores, before = [], [], None
         for number, unit in enumerate(units):
             reads += self._reads(2 * number, unit, in_pairs)
@@ -235,7 +244,7 @@ class Epilogue:
             before = unit
         return [*reads, *stores]
 
-    def _find(self, unit: _Unit, before: _Unit | None, in_pairs: bool) -> list[str]:
+    def _find(self, unit: Unit, before: Unit | None, in_pairs: bool) -> list[str]:
         """Find a unit's column, and whether it is there, where that is not known of the unit before."""
         if before is not None and unit.column == before.column:
             return []
@@ -249,12 +258,11 @@ class Epilogue:
                      f" setp.gt.and.u32 present, high, {unit.place}, present;")
         return [find]
 
-    def _parts(self, unit: _Unit) -> list[tuple[int, str]]:
+    def _parts(self, unit: Unit) -> list[tuple[int, str]]:
         """The rows of the elements of a unit that do not lie together, and the text that finds their addresses."""
-        size = {"f64": 8, "f32": 4}.get(self.result, 2)
         found = []
         for row in (unit.row, unit.row + LANES) if self._in_pairs else (unit.row,):
-            found.append((row, f"[dc+{row * size}]" if self.rows_consecutive else "[dr]"))
+            found.append((row, f"[dc+{row * self._element}]" if self.rows_consecutive else "[dr]"))
         return found
 
     def _row(self, row: int) -> str:
@@ -262,7 +270,7 @@ class Epilogue:
         find = f"setp.gt.and.s32 q, rest, {row}, present;"
         return find if self.rows_consecutive else f"{find} mul.lo.s64 dr, $16, {row}; add.s64 dr, dr, dc;"
 
-    def _loads(self, first: int, unit: _Unit, in_pairs: bool) -> list[str]:
+    def _loads(self, first: int, unit: Unit, in_pairs: bool) -> list[str]:
         """Load elements as they are stored."""
         kind = "u16" if self.result in _HALVES else self.result
         if in_pairs:
@@ -274,14 +282,14 @@ class Epilogue:
         return [f"{self._row(row)} @q ld.global.{kind} old{first + part}, {place};"
                 for part, (row, place) in enumerate(self._parts(unit))]
 
-    def _reads(self, first: int, unit: _Unit, in_pairs: bool) -> list[str]:
+    def _reads(self, first: int, unit: Unit, in_pairs: bool) -> list[str]:
         """Read sums from shared memory."""
         if in_pairs:
             return [f"ld.shared.v2.{self.sum} {{s{first}, s{first + 1}}}, [fromp+{unit.source}];"]
         return [f"ld.shared.{self.sum} s{first + part}, [from+{unit.source + part * LANES * self._size}];"
                 for part in range(len(self._parts(unit)))]
 
-    def _stores(self, number: int, old: int, unit: _Unit, in_pairs: bool) -> list[str]:
+    def _stores(self, number: int, old: int, unit: Unit, in_pairs: bool) -> list[str]:
         """Store elements."""
         if in_pairs:
             place, is_last = f"[dc+{unit.row * 2}]", f"setp.eq.and.s32 q, restp, {unit.row + 1}, present;"

@@ -13,16 +13,22 @@ from tl_dpnp.records import dataclass
 
 __all__ = ["MultiplyAdds", "TensorCores", "WarpTile"]
 
-#: Elements of f32 in a vector.
-_VECTOR = 4
+#: Bytes of a vector.
+_VECTOR_BYTES = 16
+_WORDS = _VECTOR_BYTES // 4
 
 
 @dataclass(frozen=True)
 class WarpTile(ABC):
-    """A warp's part of a tile, and how it multiplies; elements of operands have `size` bytes."""
+    """A warp's part of a tile, and how it multiplies; elements of operands have `size` bytes.
+
+    Sum number i is in register di, or, of complex numbers, whose `parts` are two, in d2i and d2i+1.
+    """
 
     rows: int
     columns: int
+
+    parts = 1
 
     @property
     @abstractmethod
@@ -42,7 +48,7 @@ class WarpTile(ABC):
     @property
     @abstractmethod
     def registers(self) -> str:
-        """Declarations: sums d0 and so on, and two sets of operands."""
+        """Declarations: sums, and two sets of operands."""
 
     @property
     @abstractmethod
@@ -98,20 +104,23 @@ class MultiplyAdds(WarpTile):
     size = 4
     k = 1
     capability = (8, 0)
-    vector = _VECTOR
+
+    @property
+    def vector(self) -> int:
+        return _VECTOR_BYTES // self.size
 
     @property
     def first_columns(self) -> tuple[int, int]:
-        return self.lane_columns, _VECTOR
+        return self.lane_columns, self.vector
 
     @property
     def _vectors(self) -> tuple[int, int]:
-        return self.rows // self.lane_rows // _VECTOR, self.columns // self.lane_columns // _VECTOR
+        return self.rows // self.lane_rows // self.vector, self.columns // self.lane_columns // self.vector
 
     @property
     def registers(self) -> str:
-        left, right = (8 * count for count in self._vectors)
-        return f".reg .f32 d<{len(self.sums)}>, a<{left}>, b<{right}>;"
+        left, right = (2 * _WORDS * count for count in self._vectors)
+        return f".reg .f32 d<{len(self.sums) * self.parts}>, a<{left}>, b<{right}>;"
 
     @property
     def sums(self) -> list[tuple[int, int]]:
@@ -121,25 +130,25 @@ class MultiplyAdds(WarpTile):
     @property
     def _places(self) -> tuple[list[int], list[int]]:
         lanes = self.lane_rows, self.lane_columns
-        rows, columns = ([lanes[side] * _VECTOR * vector + i for vector in range(self._vectors[side])
-                          for i in range(_VECTOR)] for side in range(2))
+        rows, columns = ([lanes[side] * self.vector * vector + i for vector in range(self._vectors[side])
+                          for i in range(self.vector)] for side in range(2))
         return rows, columns
 
     def lanes(self, consecutive: Consecutive) -> int:
-        # Eight lanes along the sum, whose places are four words apart, and four rows: 32 banks.
+        # Eight lanes along the sum, whose places are four words apart, and so many rows that they fill these: 32 banks.
         return 8
 
     def pitches(self, consecutive: Consecutive, extent: int, depth: int) -> tuple[int, int]:
-        return self.size, self.size * (extent + (_VECTOR if consecutive == "k" else 0))
+        return self.size, self.size * (extent + (self.vector if consecutive == "k" else 0))
 
     right_column = "ec"
 
     def place(self) -> list[str]:
         return [
             "and.b32 x, lane, 1; shr.u32 y, lane, 2; " + _below("z", "y", self.lane_rows // 2),
-            f"mad.lo.u32 x, z, 2, x; mul.lo.u32 er, x, {_VECTOR};",
+            f"mad.lo.u32 x, z, 2, x; mul.lo.u32 er, x, {self.vector};",
             f"shr.u32 x, lane, 1; and.b32 x, x, 1; div.u32 y, y, {self.lane_rows // 2};",
-            f"mad.lo.u32 x, y, 2, x; mul.lo.u32 ec, x, {_VECTOR}; mov.u32 ek, 0;",
+            f"mad.lo.u32 x, y, 2, x; mul.lo.u32 ec, x, {self.vector}; mov.u32 ek, 0;",
         ]
 
     def load(self, step: int, buffer: int, left: tuple[int, int], right: tuple[int, int], condition: str) -> list[str]:
@@ -147,14 +156,14 @@ class MultiplyAdds(WarpTile):
         for name, pitches, lanes, count in zip("ab", (left, right), (self.lane_rows, self.lane_columns), self._vectors,
                                                strict=True):
             for vector in range(count):
-                first = _VECTOR * (buffer * count + vector)
-                words = ", ".join(f"{name}{first + i}" for i in range(_VECTOR))
-                offset = step * pitches[1] + vector * lanes * _VECTOR * pitches[0]
+                first = _WORDS * (buffer * count + vector)
+                words = ", ".join(f"{name}{first + i}" for i in range(_WORDS))
+                offset = step * pitches[1] + vector * lanes * self.vector * pitches[0]
                 lines.append(f"{condition} ld.shared.v4.f32 {{{words}}}, [f{name}+{offset}];")
         return lines
 
     def multiply(self, buffer: int) -> list[str]:
-        rows, columns = (_VECTOR * count for count in self._vectors)
+        rows, columns = (self.vector * count for count in self._vectors)
         return [f"fma.rn.f32 d{rows * j + i}, a{rows * buffer + i}, b{columns * buffer + j}, d{rows * j + i};"
                 for j in range(columns) for i in range(rows)]
 
@@ -217,14 +226,18 @@ class TensorCores(WarpTile):
                 side, k = row.place("a", 0, word, 0)
                 offset = (row.m * i + side) * left[0] + (row.k * step + k) * left[1]
                 register = (buffer * rows + i) * row.words("a") + word
-                lines.append(f"{condition} ld.shared.f64 a{register}, [fa+{offset}];")
+                lines.append(self._load(register, "a", f"[fa+{offset}]", condition))
         for j in range(columns):
             for word in range(row.words("b")):
                 k, side = row.place("b", 0, word, 0)
                 offset = (row.n * j + side) * right[0] + (row.k * step + k) * right[1]
                 register = (buffer * columns + j) * row.words("b") + word
-                lines.append(f"{condition} ld.shared.f64 b{register}, [fb+{offset}];")
+                lines.append(self._load(register, "b", f"[fb+{offset}]", condition))
         return lines
+
+    def _load(self, register: int, name: str, place: str, condition: str) -> str:
+        """Load one element of an operand."""
+        return f"{condition} ld.shared.f64 {name}{register}, {place};"
 
     def multiply(self, buffer: int) -> list[str]:
         (rows, columns), row, lines = self._blocks, self._row, []

@@ -9,8 +9,10 @@ registers that there are anyway, while panels are waited for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
+from tl_dpnp.kernels.blocked.complex_epilogue import ComplexEpilogue
 from tl_dpnp.kernels.blocked.copies import Panel
 from tl_dpnp.kernels.blocked.epilogue import Epilogue
 from tl_dpnp.kernels.blocked.multiply import WarpTile
@@ -31,11 +33,11 @@ _REGISTERS = ".reg .b32 read, write, fa, fb, fa0, fb0, left, eg, ek;"
 
 @dataclass(frozen=True)
 class MultistageProduct(BlockedProduct):
-    """See `BlockedProduct`; operands and results are of one type, f32 or f64.
+    """See `BlockedProduct`; operands and results are of one type, f32, f64, c32 or c64.
 
     Each warp computes a `warp_tile`; panels are `panel_depth` deep, and `stages` of them have room.  Up to `old`
-    elements of D, half as many of f64, are on their way to a thread at a time.  With `accumulates`, alpha and beta are
-    known to be 1.
+    elements of D, fewer of those that are larger than f32, are on their way to a thread at a time.  With `accumulates`,
+    alpha and beta are known to be 1, with `real_factors` to be real.
     """
 
     warp_tile: WarpTile
@@ -43,6 +45,7 @@ class MultistageProduct(BlockedProduct):
     stages: int
     old: int = 32
     accumulates: bool = False
+    real_factors: bool = True
 
     def __str__(self) -> str:
         return f"tiles of {self.rows} x {self.columns}, {self.stages} stages of {self._stage} bytes"
@@ -89,7 +92,10 @@ class MultistageProduct(BlockedProduct):
         """Each warp has a part of the stage that no panel comes to before all sums are stored."""
         tile = self.warp_tile
         old = 0 if self._begins_with_old else self.old * 4 // tile.size
-        return Epilogue(
+        kind: Callable[..., Epilogue] = Epilogue
+        if self._is_complex:
+            kind = functools.partial(ComplexEpilogue, real_factors=self.real_factors)
+        return kind(
             tile.rows, tuple(self.sums), tile.vector, tile.first_columns, self._column_groups, 1,
             self._stage // self.warps // 16 * 16, 1, "bar.warp.sync 0xffffffff;", self._sum, self.result,
             self.rows_consecutive, self.has_clusters, old)
@@ -170,7 +176,9 @@ class MultistageProduct(BlockedProduct):
                     if not self.rows_consecutive:
                         lines.append(f"mul.lo.s64 dr, $16, {row}; add.s64 dr, dr, dc;")
                         place = "[dr]"
-                    lines.append(f"setp.gt.and.s32 q, x, {row}, present; @q ld.global.{self._sum} d{number}, {place};")
+                    load = (f"ld.global.v2.{self._sum} {{d{2 * number}, d{2 * number + 1}}}" if self._is_complex
+                            else f"ld.global.{self._sum} d{number}")
+                    lines.append(f"setp.gt.and.s32 q, x, {row}, present; @q {load}, {place};")
         return lines
 
     def _to_stage(self) -> list[str]:

@@ -31,6 +31,10 @@ _BAND = 8
 _TOGETHER = 4
 #: Bytes of a line of the L2 cache.
 _LINE = 128
+#: Types whose sums are f64.
+_DOUBLES = ("f64", "c64")
+#: Bytes of elements of other sizes than 2.
+_SIZES = {"f32": 4, "f64": 8, "c32": 8, "c64": 16}
 
 _REGISTERS = """{
 .reg .pred p, q, more, again, keep, stored;
@@ -46,6 +50,8 @@ class BlockedProduct(ABC):
     A tile has `rows` x `columns` elements.  `consecutive` says what goes along memory in L and in R; D, of the type
     `result`, has consecutive rows if `rows_consecutive`.  Where the device `has_clusters`, the blocks of a cluster
     share a tile: each computes a part of the sum, and they add these up through their shared memory.
+
+    Of complex numbers each sum has two registers, those of its parts, and alpha and beta have two numbers each.
     """
 
     rows: int
@@ -87,22 +93,35 @@ class BlockedProduct(ABC):
 
     @property
     def _sum(self) -> str:
-        return "f64" if self.result == "f64" else "f32"
+        return "f64" if self.result in _DOUBLES else "f32"
+
+    @property
+    def _is_complex(self) -> bool:
+        return self.result in ("c32", "c64")
+
+    @property
+    def _registers_of_sums(self) -> list[tuple[int, int]]:
+        """Row and column of what each register d0 and so on has a sum, or a part of it, of."""
+        return [place for place in self.sums for _ in range(2 if self._is_complex else 1)]
 
     def intrinsic(self) -> Intrinsic:
         """``blocked_product_rows_columns(m, n, k, products, keeps, alpha, beta, L, R, D)``.
 
         L, R and D have four numbers each: address, and bytes between neighbours along the side and the sum, of D along
-        rows and columns, and between matrices of the batch.  D is read if `keeps` is not 0.
+        rows and columns, and between matrices of the batch.  D is read if `keeps` is not 0.  The imaginary parts of
+        alpha and beta, of complex numbers, are behind all others.
         """
         letter, factor = ("d", F64) if self._sum == "f64" else ("f", F32)
+        others = 2 if self._is_complex else 0
+        types = (*(INDEX,) * 5, factor, factor, *(INDEX,) * 12, *(factor,) * others)
 
         def emit(b: ir.IRBuilder, arguments: Sequence[ir.Value]) -> None:
             shared = b.ptrtoint(target_of(b).local_memory(b, self.used_memory), I32)
-            constraints = ",".join(["l"] * 5 + [letter] * 2 + ["l"] * 12 + ["r", "~{memory}"])
-            asm(b, self.text, constraints, ir.VoidType(), [*arguments, shared])
+            letters = ["l"] * 5 + [letter] * 2 + ["l"] * 12
+            constraints = ",".join([*letters, "r", *[letter] * others, "~{memory}"])
+            count = len(letters)
+            asm(b, self.text, constraints, ir.VoidType(), [*arguments[:count], shared, *arguments[count:]])
 
-        types = (*(INDEX,) * 5, factor, factor, *(INDEX,) * 12)
         return Intrinsic(f"blocked_product_{self.rows}_{self.columns}", types, None, emit)
 
     @property
@@ -151,7 +170,7 @@ class BlockedProduct(ABC):
         """
         if not self.rows_consecutive:
             return []
-        size = 8 if self.result == "f64" else 4 if self.result == "f32" else 2
+        size = _SIZES.get(self.result, 2)
         lines = [f"@!keep bra FETCHED; sub.s32 y, m, tm; min.s32 y, y, {self.rows}; cvt.u64.u32 w, tm; "
                  "mad.lo.s64 dr, w, $16, $15; cvt.u64.u32 w, tg; mad.lo.s64 dr, w, $18, dr;"]
         for first in range(0, self.columns, threads):
@@ -167,14 +186,17 @@ class BlockedProduct(ABC):
 
     def _clear(self) -> list[str]:
         zero = "0d0000000000000000" if self._sum == "f64" else "0f00000000"
-        return [f"mov.{self._sum} d{i}, {zero};" for i in range(len(self.sums))]
+        return [f"mov.{self._sum} d{i}, {zero};" for i in range(len(self._registers_of_sums))]
 
     @cached_property
     def _column_groups(self) -> tuple[tuple[int, ...], ...]:
         """The columns of a thread's sums, from left to right, those together whose sums move together."""
-        groups = {tuple(sorted({column for _, column in self.sums[first : first + _TOGETHER]}))
-                  for first in range(0, len(self.sums), _TOGETHER)}
-        return tuple(sorted(groups))
+        groups: list[set[int]] = []
+        for first in range(0, len(self.sums), _TOGETHER):
+            own = {column for _, column in self.sums[first : first + _TOGETHER]}
+            meeting = [group for group in groups if group & own]
+            groups = [group for group in groups if not group & own] + [own.union(*meeting)]
+        return tuple(sorted(tuple(sorted(group)) for group in groups))
 
     def _reduce(self, threads: int, synchronize: str) -> list[str]:
         """Add up the parts of the blocks of a cluster: each block has the sums of some columns in the end.
@@ -184,8 +206,8 @@ class BlockedProduct(ABC):
         """
         if not self.has_clusters:
             return []
-        size, count = (8 if self._sum == "f64" else 4), len(self._column_groups)
-        width = 16 // size
+        size, count = _SIZES[self._sum], len(self._column_groups)
+        width, places = 16 // size, self._registers_of_sums
         together = "barrier.cluster.arrive; barrier.cluster.wait;"
         others = "{" + ", ".join(f"o{i}" for i in range(width)) + "}"
         lines = [
@@ -193,15 +215,15 @@ class BlockedProduct(ABC):
             own_share(count, "low", "high"),
             f"{synchronize} mad.lo.u32 x, thread, 16, base;",
         ]
-        for first in range(0, len(self.sums), width):
+        for first in range(0, len(places), width):
             words = ", ".join(f"d{first + i}" for i in range(width))
             lines.append(f"st.shared.v{width}.{self._sum} [x+{first * threads * size}], {{{words}}};")
         lines += [f"{together} mov.u32 z, 1;",
                   "PART: add.u32 y, rank, z; rem.u32 y, y, parts; mapa.shared::cluster.u32 y, x, y;"]
         for number, group in enumerate(self._column_groups):
             lines.append(f"setp.le.u32 p, low, {number}; setp.gt.and.u32 p, high, {number}, p;")
-            for first in range(0, len(self.sums), width):
-                if self.sums[first][1] in group:
+            for first in range(0, len(places), width):
+                if places[first][1] in group:
                     lines.append(f"@p ld.shared::cluster.v{width}.{self._sum} {others}, [y+{first * threads * size}];")
                     lines += [f"@p add.rn.{self._sum} d{first + i}, d{first + i}, o{i};" for i in range(width)]
         return [*lines, f"add.u32 z, z, 1; setp.lt.u32 p, z, parts; @p bra PART; {together}", "WHOLE:"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tl_dpnp.kernels.blocked.complex_tiles import ComplexMultiplyAdds, ComplexTensorCores
 from tl_dpnp.kernels.blocked.copies import Consecutive
 from tl_dpnp.kernels.blocked.multiply import MultiplyAdds, TensorCores, WarpTile
 from tl_dpnp.kernels.blocked.multistage import MultistageProduct
@@ -28,11 +29,14 @@ class Tile:
 
     def product(
         self, consecutive: tuple[Consecutive, Consecutive], result: str, rows_consecutive: bool, has_clusters: bool,
-        accumulates: bool
+        accumulates: bool, real_factors: bool = True
     ) -> MultistageProduct:
-        """Return the kernel for operands and results that lie so, for D := L R + D if it `accumulates`."""
+        """Return the kernel for operands and results that lie so, for D := L R + D if it `accumulates`.
+
+        With `real_factors` alpha and beta have no imaginary parts.
+        """
         return MultistageProduct(self.rows, self.columns, consecutive, result, rows_consecutive, has_clusters,
-                                 self.warp_tile, self.depth, self.stages, self.old, accumulates)
+                                 self.warp_tile, self.depth, self.stages, self.old, accumulates, real_factors)
 
 
 _F64 = "m16n8k4_f64_f64_f64"
@@ -49,6 +53,17 @@ TILES = {
     "f64": (
         Tile(128, 128, TensorCores(64, 32, _F64)), Tile(128, 64, TensorCores(64, 32, _F64)),
         Tile(64, 64, TensorCores(32, 32, _F64)), Tile(16, 128, TensorCores(16, 32, _F64)),
+    ),
+    "c32": (
+        Tile(64, 64, ComplexMultiplyAdds(32, 32, 8, 4), depth=8, stages=3, registers=168),
+        Tile(32, 32, ComplexMultiplyAdds(16, 16, 8, 4), depth=8, stages=3, registers=168),
+        Tile(16, 64, ComplexMultiplyAdds(16, 16, 8, 4), depth=8, stages=3, registers=168),
+    ),
+    "c64": (
+        Tile(64, 48, ComplexTensorCores(16, 48, _F64), depth=8, stages=3),
+        Tile(48, 64, ComplexTensorCores(48, 16, _F64), depth=8, stages=3),
+        Tile(32, 32, ComplexTensorCores(16, 16, _F64), depth=8, stages=3),
+        Tile(16, 64, ComplexTensorCores(16, 16, _F64), depth=8, stages=3),
     ),
 }
 #: For batches of products of known sizes, up to a few tiles a side: of smaller ones more blocks have room, and ragged
@@ -74,6 +89,22 @@ BATCHES = {
         Tile(64, 64, TensorCores(32, 32, _F64)), Tile(64, 32, TensorCores(16, 32, _F64), stages=3, registers=128),
         Tile(32, 64, TensorCores(32, 16, _F64), stages=3, registers=128),
         Tile(32, 32, TensorCores(16, 16, _F64), stages=3, registers=96),
+    ),
+    "c32": (
+        Tile(64, 64, ComplexMultiplyAdds(32, 32, 8, 4), depth=8, stages=3, registers=168),
+        Tile(48, 64, ComplexMultiplyAdds(48, 16, 8, 4), depth=8, stages=3, registers=128),
+        Tile(64, 48, ComplexMultiplyAdds(32, 24, 8, 4), depth=8, stages=3, registers=128),
+        Tile(64, 32, ComplexMultiplyAdds(32, 16, 8, 4), depth=8, stages=3, registers=128),
+        Tile(32, 64, ComplexMultiplyAdds(16, 32, 8, 4), depth=8, stages=3, registers=128),
+        Tile(32, 32, ComplexMultiplyAdds(16, 16, 8, 4), depth=8, stages=3, registers=96),
+    ),
+    "c64": (
+        Tile(48, 64, ComplexTensorCores(48, 16, _F64), depth=8, stages=3),
+        Tile(64, 48, ComplexTensorCores(16, 48, _F64), depth=8, stages=3),
+        Tile(64, 32, ComplexTensorCores(32, 16, _F64), depth=8, stages=3, registers=168),
+        Tile(32, 64, ComplexTensorCores(32, 16, _F64), depth=8, stages=3, registers=168),
+        Tile(48, 32, ComplexTensorCores(48, 16, _F64), depth=8, stages=3),
+        Tile(32, 32, ComplexTensorCores(16, 16, _F64), depth=8, stages=3, registers=128),
     ),
 }
 #: For batches of fewer products than there are multiprocessors, which had better share each out.  Sums up to 64 have

@@ -39,6 +39,8 @@ _LEAST = 1 << 18
 _LANES = 32
 #: What neighbours of a matrix are apart along: the side of the result, or the rows of that, the other mode, the batch.
 _ALONG = ("side", "other", "batch")
+#: The arguments behind alpha and beta where these are complex.
+_IMAGINARY = ("alpha_imaginary", "beta_imaginary")
 
 
 #: How many tiles for any sizes a kernel for a batch of known sizes has as well, where there are none for few products:
@@ -100,16 +102,19 @@ class Blocked(Mapping):
         parameters = self.function.parameters
         addresses = {number: f"matrix_{number}" for number, parameter in enumerate(parameters)
                      if isinstance(parameter.type, MemrefType)}
-        arguments = (*(Argument(number, INDEX) for number in numbers), Argument("alpha", self.factor),
-                     Argument("beta", self.factor), *(Argument(name, INDEX) for name in distances),
+        factors = ("alpha", "beta", *(_IMAGINARY if self.plan.is_complex else ()))
+        arguments = (*(Argument(number, INDEX) for number in numbers), *(
+                     Argument(name, self.factor) for name in factors),
+                     *(Argument(name, INDEX) for name in distances),
                      *(Argument(name, INDEX) for name in addresses.values()))
         names = {argument.name: Name(argument.name, argument.type) for argument in arguments}
         known = self._known
-        given = [known.get(name, names[name]) for name in (*numbers[1:], "alpha", "beta")]
+        given = [known.get(name, names[name]) for name in (*numbers[1:], *factors[:2])]
         for matrix, side in sides.items():
             apart = self._distances(matrix, side)
             given += [names[addresses[side.parameter]], *(
                 apart.get(name, names[name]) for name in (f"{matrix}_{along}" for along in _ALONG))]
+        given += [names[name] for name in factors[2:]]
         branches = tuple(If(Comparison("==", names["shape"], number), (Evaluate(call(product.intrinsic(), *given)),))
                          for number, product in enumerate(self.products))
         legend = tuple((name, f"address of {parameters[number]}") for number, name in addresses.items())
@@ -122,7 +127,7 @@ class Blocked(Mapping):
         rows, columns = self._type(plan.result).shape[:2]
         sizes = {"rows": rows, "columns": columns, "depth": left[1 - plan.left.side_mode]}
         factors = {"alpha": plan.alpha, "beta": plan.beta}
-        return {"keeps": int(plan.beta != 0.0 or isinstance(plan.beta, int)),
+        return {"keeps": int(plan.keeps),
                 **{name: size for name, size in sizes.items() if size is not None},
                 **{name: Constant(value, self.factor) for name, value in factors.items() if isinstance(value, float)}}
 
@@ -142,12 +147,17 @@ class Blocked(Mapping):
 
 def _least(other: Mapping, analysis: Analysis, numbers: BlockedNumbers) -> int:
     """Return the multiplications from which products of a program that has another mapping run in the blocked form."""
-    if isinstance(other, Persistent) and not _is_slow(other, analysis.function):
-        return LARGE_OF_NARROW if _is_narrow(analysis.function) else LARGE
     found = sole_product(analysis.function)
     tile = None if found is None else _best_tile(found, analysis.device, analysis.options.precision)
-    has_small_tiles = found is not None and tile is not None and found.elements[0].name in FEW
-    return numbers.least_of_batch if has_small_tiles else _LEAST
+    if isinstance(other, Persistent) and not _is_slow(other, analysis.function):
+        if found is not None and tile is not None and _is_faster(tile, found, numbers):
+            return 0
+        return LARGE_OF_NARROW if _is_narrow(analysis.function) else LARGE
+    if found is None or tile is None:
+        return _LEAST
+    if found.elements[0].is_complex:
+        return numbers.least_of_complex
+    return numbers.least_of_batch if found.elements[0].name in FEW else _LEAST
 
 
 def _least_of_few(staged: Persistent, analysis: Analysis, numbers: BlockedNumbers) -> int:
@@ -155,6 +165,13 @@ def _least_of_few(staged: Persistent, analysis: Analysis, numbers: BlockedNumber
     if _is_narrow(analysis.function):
         return LARGE if staged.parts == 1 else _LEAST
     return numbers.least_of_few
+
+
+def _is_faster(tile: Tile, found: SoleProduct, numbers: BlockedNumbers) -> bool:
+    """Whether tiles compute a product that threads of the staged form would compute without tensor cores faster."""
+    speed = dict(numbers.staged_speeds).get(found.elements[0].name)
+    return speed is not None and found.multiplications is not None and (
+        _cycles(tile, found, numbers) < found.multiplications / speed)
 
 
 def _is_narrow(function: ops.Function) -> bool:
@@ -184,15 +201,19 @@ def find_blocking(
         return None
     if found.multiplications is not None and found.multiplications < least:
         return None
-    type_ = F64 if found.elements[2] == F64 else F32
+    is_complex = found.elements[2].is_complex
+    type_ = F64 if found.elements[2].part == F64 else F32
     alpha, beta = (factor(function, operand, type_.bits) for operand in (found.gemm.alpha, found.gemm.beta))
     if alpha is None or beta is None:
         return None
     first, second = found.gemm.transposes
     sides = [(found.a, int(first)), (found.b, int(not second)), (found.c, 0)]
     left, right, result = (_consecutive(*side) for side in sides)
+    real_factors = not any(isinstance(each, tuple) or (isinstance(each, int) and _is_complex(function, each))
+                           for each in (alpha, beta))
     made = [_Made(product, _shape(product, operands, unit.blocked))
-            for product, operands in _products(found, (left, right), result == "side", device, precision)
+            for product, operands in _products(
+                found, (left, right), result == "side", device, precision, real_factors)
             if product.used_memory <= device.local_memory]
     tile, element = _best_tile(found, device, precision), found.c.type.element.name
     if not made or (least < _LEAST and is_for_few and (tile is None or element not in FEW)):
@@ -201,7 +222,8 @@ def find_blocking(
     if tile is not None:
         chosen = []
         for each in (tile, *FEW.get(element, ())):
-            product = each.product((left, right), element, result == "side", device.copy_engine, found.accumulates)
+            product = each.product((left, right), element, result == "side", device.copy_engine, found.accumulates,
+                                   real_factors)
             chosen.append(_Made(product, _shape(product, element, unit.blocked, is_known=True)))
         # Those that are smaller are for few products.
         smaller = [each for each in chosen[1:] or made[-_OTHERS:] if each.area < chosen[0].area]
@@ -210,10 +232,17 @@ def find_blocking(
     matrices = [MatrixSides(operand.parameter, mode, operand.is_batched) for operand, mode in sides]
     most_parts = PARTS[-1] if device.copy_engine else 1
     plan = BlockPlan(matrices[0], matrices[1], matrices[2], shapes, alpha, beta, least, most_parts,
-                     unit.blocked.worth_sharing, is_for_few, LARGE_OF_NARROW if _is_narrow(function) else LARGE)
+                     unit.blocked.worth_sharing, is_for_few, LARGE_OF_NARROW if _is_narrow(function) else LARGE,
+                     is_complex)
     layout = SubgroupLayout(_LANES, 1, max(shape.warps for shape in shapes))
     return Blocked(layout=layout, products=tuple(each.product for each in made), plan=plan, function=function,
                    factor=type_, registers=registers)
+
+
+def _is_complex(function: ops.Function, position: int) -> bool:
+    """Whether a parameter is a complex number."""
+    type_ = function.parameters[position].type
+    return isinstance(type_, ScalarType) and type_.is_complex
 
 
 def _registers(found: SoleProduct, made: Sequence[_Made]) -> int:
@@ -245,15 +274,17 @@ def _best_tile(found: SoleProduct, device: Device, precision: Precision) -> Tile
     rounded = rounding((a, b, c), found.gemm.precision or precision, "wgmma")
     if device.warpgroup_products and rounded is not None and rounded.terms > 0:
         return None
-    m, n, k = found.sizes
-
-    def cycles(tile: Tile) -> float:
-        speed = unit.blocked.speed(a, tile.rows, tile.columns, is_known=True)
-        sums = -(-k // tile.depth) * tile.depth * tile.rows * tile.columns
-        return -(-m // tile.rows) * -(-n // tile.columns) * (sums / speed.multiplications + speed.start)
-
     tiles = [tile for tile in BATCHES.get(a, ()) if device.capability >= tile.warp_tile.capability]
-    return min(tiles, key=cycles, default=None)
+    return min(tiles, key=lambda tile: _cycles(tile, found, unit.blocked), default=None)
+
+
+def _cycles(tile: Tile, found: SoleProduct, numbers: BlockedNumbers) -> float:
+    """Return the cycles of a multiprocessor that a product of known sizes takes in a batch of very many."""
+    assert found.sizes is not None
+    m, n, k = found.sizes
+    speed = numbers.speed(found.elements[0].name, tile.rows, tile.columns, is_known=True)
+    sums = -(-k // tile.depth) * tile.depth * tile.rows * tile.columns
+    return -(-m // tile.rows) * -(-n // tile.columns) * (sums / speed.multiplications + speed.start)
 
 
 def _shape(product: BlockedProduct, operands: str, numbers: BlockedNumbers, is_known: bool = False) -> BlockShape:
@@ -266,7 +297,7 @@ def _shape(product: BlockedProduct, operands: str, numbers: BlockedNumbers, is_k
 
 def _products(
     found: SoleProduct, consecutive: tuple[Consecutive, Consecutive], rows_consecutive: bool, device: Device,
-    precision: Precision,
+    precision: Precision, real_factors: bool,
 ) -> Iterator[tuple[BlockedProduct, str]]:
     """Yield the kernels for tiles of all shapes, and the operands that they are for; none where types have none."""
     a, b, c = (element.name for element in found.elements)
@@ -282,7 +313,8 @@ def _products(
     elif a == c:
         for tile in TILES.get(a, ()):
             if device.capability >= tile.warp_tile.capability:
-                yield tile.product(consecutive, c, rows_consecutive, device.copy_engine, found.accumulates), a
+                yield tile.product(consecutive, c, rows_consecutive, device.copy_engine, found.accumulates,
+                                   real_factors), a
 
 
 def _consecutive(operand: Operand, side: int) -> Consecutive:

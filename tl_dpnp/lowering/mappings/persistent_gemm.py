@@ -23,7 +23,7 @@ from tl_dpnp.lowering.mappings import mapping
 from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.product_plans import PARTS, MatrixMap, TilePlan, TileShape
-from tl_dpnp.lowering.sole_product import Operand, SoleProduct, factor, sole_product
+from tl_dpnp.lowering.sole_product import Operand, SoleProduct, real_factor, sole_product
 from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, INDEX, Precision
@@ -100,7 +100,7 @@ def find_tiling(
     if any(operand.type.strides[0] != 1 for operand in (found.a, found.b, found.c)):
         return None
     element = _element(found, device, precision)
-    alpha, beta = (factor(function, operand, 32) for operand in (found.gemm.alpha, found.gemm.beta))
+    alpha, beta = (real_factor(function, operand, 32) for operand in (found.gemm.alpha, found.gemm.beta))
     if element is None or alpha is None or beta is None:
         return None
     if found.multiplications is not None and found.multiplications < least:

@@ -14,7 +14,6 @@ from tl_dpnp.lowering.body.building import GROUP, call
 from tl_dpnp.lowering.contraction import contractions_of
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings.mapping import LoopMapping
-from tl_dpnp.lowering.sole_product import sole_product
 from tl_dpnp.lowering.tactics.blocks import blocks_of
 from tl_dpnp.lowering.tactics.dpas import MOST_SUBGROUPS, extent_of_tiles
 from tl_dpnp.records import dataclass
@@ -28,16 +27,11 @@ __all__ = ["SubGroups"]
 _PREFERRED_SIZES = (16, 8, 32, 4, 64)
 
 
-#: What is said of the one product of a function that has no tiled or blocked form.
-_NO_TILES = "the tiled and the blocked form are for real numbers: a work-group computes each product of complex ones"
-
-
 @dataclass(frozen=True, kw_only=True)
 class SubGroups(LoopMapping):
-    """See the module; one that `lacks_tiles` computes a product that would have other forms if it were real."""
+    """See the module."""
 
     form = "subgroup"
-    lacks_tiles: bool = False
 
     @classmethod
     def of(cls, analysis: Analysis) -> SubGroups:
@@ -70,13 +64,7 @@ class SubGroups(LoopMapping):
                 f"{device.name} allows {device.max_work_group_size}",
                 "make it smaller",
             )
-        sole = sole_product(analysis.canonical) if device.has_persistent_blocks else None
-        lacks_tiles = sole is not None and sole.elements[-1].is_complex
-        return cls(layout=layout, is_given=function.has_attributes, lacks_tiles=lacks_tiles)
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        return (_NO_TILES,) if self.lacks_tiles else ()
+        return cls(layout=layout, is_given=function.has_attributes)
 
     def __str__(self) -> str:
         layout = self.layout

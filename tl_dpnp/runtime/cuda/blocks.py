@@ -10,6 +10,7 @@ from tl_dpnp.lowering.product_plans import PARTS, BlockPlan, BlockShape
 from tl_dpnp.runtime.call.arguments import BoundCall, MemrefArgument
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64
+from tl_dpnp.runtime.call.scalar_arguments import carrying_type
 from tl_dpnp.runtime.cuda import driver_adapter as driver
 from tl_dpnp.runtime.cuda.tiles import append_factors, units_found
 from tl_dpnp.scalars import F64, ScalarType
@@ -62,12 +63,11 @@ def block_call(
     number, parts = blocks.choice(m, n, k, call.groups, lambda number, parts: units_found(
         blocks.shapes[number], parts, function, units))
     shape = blocks.shapes[number]
-    keeps = blocks.beta != 0.0 or isinstance(blocks.beta, int)
-    values: list[Any] = [*map(Int64, (number, m, n, k, call.groups, keeps))]
+    values: list[Any] = [*map(Int64, (number, m, n, k, call.groups, blocks.keeps))]
     result = binding.parameters[blocks.result.parameter].type
     assert isinstance(result, MemrefType)
-    carrier = ctypes.c_double if result.element == F64 else ctypes.c_float
-    scalars = append_factors(values, (blocks.alpha, blocks.beta), flat, carrier)
+    carrier = ctypes.c_double if result.element.part == F64 else ctypes.c_float
+    scalars = append_factors(values, (blocks.alpha, blocks.beta), flat, carrier, blocks.is_complex)
     for entry in (blocks.left, blocks.right, blocks.result):
         argument, type_ = call.arguments[entry.parameter], binding.parameters[entry.parameter].type
         assert isinstance(argument, MemrefArgument)
@@ -77,7 +77,7 @@ def block_call(
         values += [Int64(stride * type_.element.bytes) for stride in (side, other, batch)]
     addresses = tuple(range(len(values), len(values) + len(flat.addresses)))
     values += [None] * len(addresses)
-    positions = [scalar.position for scalar in scalars]
+    positions = [scalar.position for scalar in scalars if carrying_type(scalar.type) is carrier]
     given = [number for number, parameter in enumerate(binding.parameters) if isinstance(parameter.type, ScalarType)]
     return BlockCall(shape, shape.tiles(m, n) * call.groups, parts, FlatArguments(values, addresses, scalars, ()),
                      parts == 1 and sorted(positions) == given)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tl_dpnp.language.types import MemrefType
-from tl_dpnp.lowering.product_plans import PARTS, BlockShape, MatrixMap, TilePlan, TileShape
+from tl_dpnp.lowering.product_plans import PARTS, BlockShape, Factor, MatrixMap, TilePlan, TileShape
 from tl_dpnp.runtime.call.arguments import BoundCall, MemrefArgument
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, Scalar
@@ -125,17 +125,30 @@ def tile_call(
 
 
 def append_factors(
-    values: list[Any], factors: tuple[float | int, float | int], flat: FlatArguments, carrier: Callable[[float], Any]
+    values: list[Any], factors: tuple[Factor, Factor], flat: FlatArguments, carrier: type[Any], is_complex: bool = False
 ) -> tuple[Scalar, ...]:
-    """Append alpha and beta, constants or positions of parameters, to the arguments; return those that are parameters.
+    """Append alpha and beta to the arguments as a kernel takes them, and then their imaginary parts if it has these.
+
+    Return those that are parameters.
     """
     scalars = []
-    given = {scalar.position: scalar for scalar in flat.scalars}
-    for factor in factors:
-        if isinstance(factor, int):
-            scalars.append(given[factor]._replace(place=len(values)))
-        values.append(None if isinstance(factor, int) else carrier(factor))
+    given: dict[int, list[Scalar]] = {}
+    for scalar in flat.scalars:
+        given.setdefault(scalar.position, []).append(scalar)
+    for part in range(2 if is_complex else 1):
+        for factor in factors:
+            parts: Sequence[float | Scalar] = (
+                given[factor] if isinstance(factor, int) else factor if isinstance(factor, tuple) else (factor,))
+            found = parts[part] if part < len(parts) else 0.0
+            if isinstance(found, Scalar):
+                scalars.append(found._replace(place=len(values), convert=_carried(found.convert, carrier)))
+            values.append(None if isinstance(found, Scalar) else carrier(found))
     return tuple(scalars)
+
+
+def _carried(convert: Callable[[Any], Any], carrier: type[Any]) -> Callable[[Any], Any]:
+    """Return a conversion to the type that a kernel takes, which may be wider than that of the parameter."""
+    return lambda value: carrier(convert(value).value)
 
 
 def _matrix(entry: MatrixMap, box: tuple[int, int], binding: Binding, call: BoundCall) -> _Matrix:
