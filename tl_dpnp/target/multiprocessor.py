@@ -123,9 +123,10 @@ class Multiprocessor:
     beside its products, a `barrier` more for results that have one place, and its first warp `copy_instructions` more;
     `widening` are those for an element of 16 bits.  Where a scheduler has a single warp, the `exposed` part of what
     takes less, instructions or accesses to shared memory, adds to what takes more; and an instruction of a warp takes
-    `alone` cycles, however few warps there are.  Where a work-group has several products, each takes a warp
-    `product_instructions` beside its own, where threads wait for one another in between, `product` cycles, and
-    `exposed_of_products` stands for `exposed`.  `padded` is for products on tensor cores, `blocked` and `tiled` are for
+    `alone` cycles, however few warps there are, and for each access to shared memory `waited` more.  Where a work-group
+    has several products, each takes a warp `product_instructions` beside its own, where threads wait for one another in
+    between, `product` cycles, and `exposed_of_products` and `waited_of_products` stand for `exposed` and `waited`.
+    `padded` is for products on tensor cores, `blocked` and `tiled` are for
     large ones.
     """
 
@@ -147,9 +148,11 @@ class Multiprocessor:
     barrier: int
     exposed: float
     alone: float
+    waited: float
     product: int
     product_instructions: int
     exposed_of_products: float
+    waited_of_products: float
     padded: PaddedNumbers
     blocked: BlockedNumbers
     tiled: tuple[TiledNumbers, ...]

@@ -85,7 +85,8 @@ def plans_of(
     `memory` gives the local memory of a block with so many teams.  In a ring that `waits` copies and products of a
     block take turns.
     """
-    unit, memory = replace(unit, exposed=unit.exposed_of_products), functools.cache(memory)
+    unit = replace(unit, exposed=unit.exposed_of_products, waited=unit.waited_of_products)
+    memory = functools.cache(memory)
     candidates: list[tuple[float, int, int, int, list[list[_Choice]]]] = []
     for threads, choices in _choices(chain, unit):
         first = [each[0] for each in choices]

@@ -53,7 +53,8 @@ class Turn:
         accessing = blocks * (self.warps * accesses + self.teams * self.moved / (4 * unit.banks))
         # What a warp loads it waits for, unless others of its scheduler compute meanwhile.
         waiting = min(issuing, accessing) / max(1, self.warps * blocks / schedulers)
-        computing = max(max(issuing, accessing) + unit.exposed * waiting, unit.alone * self.instructions)
+        computing = max(max(issuing, accessing) + unit.exposed * waiting,
+                        unit.alone * self.instructions + unit.waited * accesses)
         if self.waits:
             turn = max(moving, computing) + min(moving, computing) / blocks
         else:
