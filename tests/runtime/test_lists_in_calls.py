@@ -171,6 +171,26 @@ def test_calls_give_back_what_they_hold():
     assert [*map(sys.getrefcount, (a, c, *a, *c, *contents))] == before
 
 
+def test_lists_of_classes_of_the_users_take_the_thorough_way():
+    """Machine code calls none of their methods, which may raise."""
+
+    class Growing(list):
+        calls = 0
+
+        def __getitem__(self, place):
+            Growing.calls += 1
+            raise RuntimeError
+
+    kernel, (b,) = tl_dpnp.compile(FIXED), arrays(1, 4, 2)
+    for call in range(6):
+        a, c = Growing(arrays(3, 3, 4, seed=call)), arrays(3, 3, 2)
+        kernel(1.0, a, b, c)
+        for one, result in zip(a, c, strict=True):
+            np.testing.assert_array_equal(result.asnumpy(), one.asnumpy() @ b.asnumpy())
+    assert not Growing.calls
+    assert not kernel._direct.functions
+
+
 def test_long_lists_and_empty_ones_are_right():
     kernel, (b,) = tl_dpnp.compile(FIXED), arrays(1, 4, 2)
     for count in (0, 1, 700):  # of which all pairs would be too many to compare

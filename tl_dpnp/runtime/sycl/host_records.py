@@ -94,8 +94,11 @@ def describe_list(
 ) -> bool:
     """Write what the arrays of a list look like, as their views have it, all of which have some `flags`.
 
-    Arrays that look alike are described once.  Returns False for one of a class of the user's.
+    Arrays that look alike are described once.  Returns False for one of a class of the user's, and for a list of such a
+    class, whose methods would run while it is looked at.
     """
+    if type(arrays) not in (list, tuple):
+        return False
     looks = [(type(array), view.shape, view.strides, view.dtype) for array, view in zip(arrays, views, strict=True)]
     count = 1 if looks and looks.count(looks[0]) == len(looks) else len(looks)
     elements = (HostParameter * count)()
