@@ -208,13 +208,18 @@ def groups(case: str) -> Contest:
 
 def launch(case: str) -> Contest:
     """A compiled kernel that copies 16 elements: a blocking call, submit and a wait, and a recorded graph of ten calls,
-    of which a tenth counts.  The peer is one dpnp.matmul of 32 × 32 matrices."""
+    of which a tenth counts; and a blocking call that copies those of each array in a list of ten, the same list each
+    time or one of 64 lists in turns.  The peer is one dpnp.matmul of 32 × 32 matrices."""
     launch = Launch()
     match case:
         case "call":
             own = Contestant(launch.tl_dpnp)
         case "submit":
             own = Contestant(launch.submit)
+        case "list":
+            own = Contestant(launch.of_lists(10, 1))
+        case "lists in turns":
+            own = Contestant(launch.of_lists(10, 64))
         case _:
             own = Contestant(launch.recorded(10), passes=10)
     return Contest({"tl_dpnp": own, "dpnp": Contestant(launch.dpnp)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["FUSED_SAMPLE", "TRIVIAL", "batched", "gemm"]
+__all__ = ["FUSED_SAMPLE", "TRIVIAL", "TRIVIAL_OF_GROUPS", "batched", "gemm"]
 
 #: D[:,:,g] += alpha A[g] Bᵀ C: the example of the tensor language's reference.
 FUSED_SAMPLE = """
@@ -28,6 +28,14 @@ func @fused_kernel(%alpha: f32,
 TRIVIAL = """
 func @trivial(%x: memref<f32x16>, %y: memref<f32x16>) {
   axpby.n 1.0, %x, 0.0, %y : f32, memref<f32x16>, f32, memref<f32x16>
+}
+"""
+TRIVIAL_OF_GROUPS = """
+func @trivial_of_groups(%X: group<memref<f32x16>>, %y: memref<f32x16x?>) {
+  %g = group_id
+  %x = load %X[%g] : group<memref<f32x16>>
+  %column = subview %y[:, %g] : memref<f32x16x?>
+  axpby.n 1.0, %x, 0.0, %column : f32, memref<f32x16>, f32, memref<f32x16>
 }
 """
 

@@ -182,7 +182,8 @@ SECTIONS = {
             peers=("numpy", "dpnp", "torch", *GENERATED), quick=_SMALL[:1], block=1e-2, draw=_drawn(""),
         ),
         Section(
-            "launch", "Launch of a trivial kernel", ("call", "submit", "recorded"), contests.launch,
+            "launch", "Launch of a trivial kernel", ("call", "submit", "recorded", "list", "lists in turns"),
+            contests.launch,
             (Target("least", "dpnp", 20.0, cases=lambda case: case == "call", which="call"),),
             unit="µs", peers=("dpnp",), quick=("call",),
         ),

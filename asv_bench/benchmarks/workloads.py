@@ -6,6 +6,7 @@ C = A · B is Cᵀ = Bᵀ · Aᵀ in that array.  Nobody copies anything.
 
 from __future__ import annotations
 
+import itertools
 import math
 import tempfile
 import time
@@ -332,6 +333,16 @@ class Launch:
             for _ in range(kernels):
                 self.tl_dpnp()
         return graph
+
+    def of_lists(self, arrays: int, lists: int) -> Callable[[], None]:
+        """Return a call of a kernel with a list of so many arrays, one of so many lists in turns."""
+        import dpnp
+
+        import tl_dpnp
+
+        kernel, y = tl_dpnp.compile(programs.TRIVIAL_OF_GROUPS), dpnp.zeros((16, arrays), dtype="f4", order="F")
+        given = itertools.cycle([[dpnp.ones(16, dtype="f4") for _ in range(arrays)] for _ in range(lists)])
+        return lambda: kernel(next(given), y)
 
     def dpnp(self) -> None:
         """Multiply two matrices."""

@@ -100,9 +100,9 @@ def test_results_in_the_memory_of_pointers_overlap():
     call = made._binding.bind([1.0, inside, pointers(5), Exporter(memory.reshape((4, 4, 5), order="F"))])
     position, text = overlap_of(made._program, call)
     assert (position, text) == (3, "the argument for %C is written and overlaps the one for %A")
-    addresses = [argument.view.address for argument in call.arguments[1:]]
-    assert Footprint(call, made._program.usage.written).may_overlap(addresses)
-
+    views = [argument.view for argument in call.arguments[1:]]
+    footprint = Footprint(call, made._program.usage.written)
+    assert footprint.may_overlap([view.address for view in views], [view.array for view in views])
 
 
 @on_device

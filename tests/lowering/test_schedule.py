@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -24,7 +25,7 @@ from tl_dpnp.lowering.tactics.lanes import subgroup_schedule
 from tl_dpnp.lowering.tactics.vectors import vector_schedule
 from tl_dpnp.lowering.tiling import Tiling, memory_tiling
 from tl_dpnp.scalars import F32, F64
-from tl_dpnp.target.catalog import AVX2, CORES, GPU, SSE, ZEN4
+from tl_dpnp.target.catalog import AVX2, CORES, GPU, INTEL_SERVER, SSE, ZEN4
 
 
 def check(
@@ -258,6 +259,20 @@ def test_a_narrow_result_is_transposed_rather_than_a_large_operand(element, tran
 ])
 def test_products_from_memory_have_tiles_of_their_own(sizes, element, expected):
     assert memory_tiling(gemm(*sizes, element=element), ZEN4) == expected
+
+
+@pytest.mark.parametrize(("sizes", "element", "usual", "expected"), [
+    # Whole tiles would have two columns, which take twice the cycles of others.
+    ((58, 58, 27), F32, 2, 5), ((25, 86, 36), F32, 2, 5),
+    # They take hardly longer, or memory hides that.
+    ((96, 85, 13), F32, 5, 5), ((16, 16, 16), F32, 4, 4),
+    # No flat tiles are fast enough.
+    ((122, 56, 42), F64, 2, None),
+])
+def test_flat_tiles_take_hardly_more_cycles_where_these_are_not_hidden(sizes, element, usual, expected):
+    anyhow = replace(INTEL_SERVER, tiles=replace(INTEL_SERVER.tiles, cost_of_flat=math.inf))
+    tilings = [memory_tiling(gemm(*sizes, element=element), core) for core in (anyhow, INTEL_SERVER)]
+    assert [tiling and tiling.columns for tiling in tilings] == [usual, expected]
 
 
 def test_narrow_vectors_have_no_tiles_of_one_where_arithmetic_takes_time():

@@ -168,10 +168,13 @@ def test_the_short_way_gives_the_results_and_the_errors_of_the_thorough_one(seed
     factors = [array(m, k, batch), array(m, k, batch), array(m + 2, k, batch)[1:-1], array(m, k, batch)[:, :, ::-1],
                array(m, k + 1, batch)]
     results = [array(m, n, batch), array(m, n, batch), array(m + 3, n, batch)[1:-2], array(m, n, batch + 1)]
-    listed = [array(k, n) for _ in range(batch)]
-    kinds = {False: (factors, [tl_dpnp.group(listed), listed], results)}
+    listed, others = ([array(k, n) for _ in range(batch)] for _ in range(2))
+    gaps = [array(k + 2, n)[:-2] for _ in range(batch)]
+    lists = [tl_dpnp.group(listed), listed, tuple(listed), others, gaps, [*others, gaps[0]]]
+    kinds = {False: (factors, lists, results)}
     turned = [in_c(one) for one in listed]
-    kinds[True] = [in_c(one) for one in factors], [tl_dpnp.group(turned), turned], [in_c(one) for one in results]
+    kinds[True] = [in_c(one) for one in factors], [tl_dpnp.group(turned), turned, [*map(in_c, others)]], [
+        in_c(one) for one in results]
     usual = [1.0, 2.0, 3, np.float32(2)], [1, 2, np.int32(3)], [None, None, 1, batch]
     strange = ([math.inf, True, "x", 10 ** 400, math.nan, None], [2 ** 40, 1.5, True, np.int8(-1)],
                [0, -1, batch + 1, (batch, 1, 1), np.int64(1), "2"])

@@ -15,7 +15,7 @@ from tl_dpnp.lowering.contraction import Contraction, only_sets
 from tl_dpnp.lowering.nest import Bound
 from tl_dpnp.lowering.tile_cycles import TileCycles, even_tile, vector_width
 from tl_dpnp.records import dataclass
-from tl_dpnp.target.core import Core, TileNumbers
+from tl_dpnp.target.core import CACHE_LINE, Core, TileNumbers
 
 __all__ = ["Tiling", "memory_tiling", "subgroup_tiling", "unrolling", "vector_operations", "vector_tiling"]
 
@@ -166,7 +166,7 @@ def memory_tiling(contraction: Contraction, core: Core) -> Tiling | None:
     if columns <= numbers.narrow and columns * (rows + depth) < rows * depth:
         tiling = _narrow_tiling(rows, columns, width, core, intensity)
     else:
-        tiling = _flat_tiling(rows, columns, depth, width, core)
+        tiling = _flat_tiling(contraction, default, width, core)
     return None if tiling == default else tiling
 
 
@@ -188,20 +188,37 @@ def _narrow_tiling(rows: int, columns: int, width: int, core: Core, intensity: f
     return None
 
 
-def _flat_tiling(rows: int, columns: int, depth: int, width: int, core: Core) -> Tiling | None:
+def _flat_tiling(contraction: Contraction, default: Tiling, width: int, core: Core) -> Tiling | None:
     """Return the tiling of a product with a result that is no smaller than its factors.
 
     Tiles are flat: what they make is stored past the caches tile by tile, and the fewer columns it has the more evenly
-    that goes on beside the reading.
+    that goes on beside the reading.  Whole tiles go before others, unless they take too many more cycles than the
+    `default`; then it is the flat tiles of the fewest cycles, if these are not too many either.
     """
+    rows, columns, depth = contraction.rows, contraction.columns, contraction.depth
+    assert isinstance(rows, int)
+    assert isinstance(columns, int)
+    assert isinstance(depth, int)
     vectors, numbers = -(-rows // width), core.tiles
     height = vectors if vectors <= numbers.lines else next(
         (height for height, least in numbers.heights_from_memory if vectors >= least and vectors % height == 0), None)
     if height is None:
         return None
+    estimate = TileCycles.of(contraction, core)
+
+    def cycles(tile: tuple[int, int]) -> float:
+        return estimate.cycles(tile, shares=estimate.shares(tile))
+
     most = max(2, min(numbers.columns_from_memory, core.accumulators // height))
     divisor = max(count for count in range(1, most + 1) if columns % count == 0)
     tile = divisor if divisor > 1 else even_tile(columns, most)
+    lines = contraction.element.bytes * (rows * depth + depth * columns + rows * columns) / CACHE_LINE
+    usual = cycles((default.vectors, default.columns))
+    limit = max(numbers.cost_of_flat * usual, numbers.hidden_cycles * lines / depth)
+    if cycles((height, tile)) > limit:
+        tile = min(range(2, most + 1), key=lambda count: cycles((height, count)))
+    if cycles((height, tile)) > limit:
+        return None
     return Tiling(height, tile, unrolling(depth, height * tile, numbers))
 
 

@@ -313,7 +313,7 @@ class Kernel(Inspection):
         launch, footprint = remembered
         addresses = ([*map(self._platform.arrays.address_of, arrays)] if self._recent is None
                      else self._recent.put(arrays, group_size, launch).addresses)
-        if footprint is not None and not self._overlaps.is_over and footprint.may_overlap(addresses):
+        if footprint is not None and not self._overlaps.is_over and footprint.may_overlap(addresses, arrays):
             self._look_for_overlap(arguments, group_size)
         return launch, addresses, arrays
 

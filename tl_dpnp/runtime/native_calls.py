@@ -24,13 +24,13 @@ from tl_dpnp.runtime.call.scalar_arguments import usual_values
 from tl_dpnp.runtime.forking import cut_off_word
 from tl_dpnp.scalars import F32, F64, ScalarType
 
-__all__ = ["ANY", "ARRAY", "GROUP", "INTEGER", "NARROW", "OBJECT", "WIDE", "CallEmitter", "Parameter", "Record", "Word",
-           "describe_group", "describe_scalar", "machine_code", "native_function"]
+__all__ = ["ANY", "ARRAY", "GROUP", "INTEGER", "LIST", "NARROW", "OBJECT", "WIDE", "CallEmitter", "Parameter", "Record",
+           "Word", "describe_group", "describe_scalar", "machine_code", "native_function"]
 
 #: Kinds of parameters: an array; a `tl_dpnp.group`; an integer or truth value; a float that is passed as f32 or as f64;
 #: an array of a package whose arrays are looked at in another way; anything of one class, which the kernel does not
-#: take.
-ARRAY, GROUP, INTEGER, NARROW, WIDE, OBJECT, ANY = range(7)
+#: take; a list or a tuple of arrays.
+ARRAY, GROUP, INTEGER, NARROW, WIDE, OBJECT, ANY, LIST = range(8)
 
 Word = ctypes.c_int64
 _HIGHEST = (1 << 63) - 1
@@ -70,7 +70,8 @@ _PYTHON = {
     "PyObject_CallObject": (I64, [I64, I64]), "PyObject_GetItem": (I64, [I64, I64]),
     "PyObject_SetAttr": (I32, [I64, I64, I64]),
     "PyType_GenericNew": (I64, [I64, I64, I64]), "PyTuple_New": (I64, [I64]),
-    "PyTuple_SetItem": (I32, [I64, I64, I64]),
+    "PyTuple_SetItem": (I32, [I64, I64, I64]), "PySequence_Size": (I64, [I64]),
+    "PySequence_GetItem": (I64, [I64, I64]),
 }
 
 
@@ -102,6 +103,10 @@ class CallEmitter:
             WIDE: lambda at, given: self.builder.bitcast(self.float(at, given), I64),
         }
 
+    def room(self) -> ir.Value:
+        """Return how many words there are for the values, and behind them."""
+        return self.size
+
     def begin(self) -> None:
         """Emit what comes before the arguments are looked at."""
 
@@ -125,7 +130,7 @@ class CallEmitter:
         self.record = self.python("PyLong_AsVoidPtr", record)
         self.slot = self.memory(index(1))
         self.size = self.field("size")
-        self.values = self.memory(self.size)
+        self.values = self.memory(self.room())
         count = self.field("count")
         self.begin()
         self.require(builder.icmp_signed("==", self.load(index(cut_off_word()), index(0)), index(0)))
@@ -271,7 +276,7 @@ def _address(function: Any) -> int:
 
 
 def describe_group(entry: Parameter, group: Any) -> bool:
-    """Write which group it is; returns False for a list of arrays, whose tables the next call has anew."""
+    """Write which group it is; returns False for anything else."""
     entry.kind, entry.type, entry.attribute = GROUP, id(type(group)), id(_SERIAL)
     if type(group) is not Group:
         return False

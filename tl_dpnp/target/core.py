@@ -38,6 +38,8 @@ class TileNumbers:
     `bound_of_a_line`, tiles of one vector and of `columns_of_a_line`, from the least to the most, are fast enough.
     Tiles of up to `lines` vectors side by side are as high as the result.  Others have `columns_from_memory`, and the
     first of the `heights_from_memory` that divides the height of the result, each with the least height that it is for.
+    Such tiles are flat, and may take `cost_of_flat` times the cycles of others, or `hidden_cycles` for each line of
+    the operands and the result, which pass while lines arrive.
     """
 
     vectors: int = 2
@@ -59,6 +61,8 @@ class TileNumbers:
     lines: int = 4
     columns_from_memory: int = 5
     heights_from_memory: tuple[tuple[int, int], ...] = ((8, 16), (4, 4), (3, 3))
+    cost_of_flat: float = math.inf
+    hidden_cycles: float = 0.0
 
 
 class Shared(NamedTuple):

@@ -56,8 +56,7 @@ class MemrefArgument:
 class GroupArgument:
     """The arrays of a group, the strides that the kernel uses for each, the offset, and the handle if there is one.
 
-    `strides` is empty where the handle has its tables already.  `per_byte` is as in `MemrefArgument`.  `is_listed` says
-    that there is a list among the arrays of the call (`ArrayKind.list_of`), whose table has the addresses.
+    `strides` is empty where the handle has its tables already.  `per_byte` is as in `MemrefArgument`.
     """
 
     views: tuple[ArrayView, ...]
@@ -65,7 +64,11 @@ class GroupArgument:
     offset: int
     handle: Group | None
     per_byte: int = 1
-    is_listed: bool = False
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether there is a list among the arrays of the call, whose table has the addresses."""
+        return self.handle is None
 
     @property
     def reached(self) -> Sequence[ArrayView]:

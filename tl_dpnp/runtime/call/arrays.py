@@ -66,9 +66,9 @@ class ArrayKind(NamedTuple):
 
     `takes_repeats` says that modes that are only indexed and read may have the stride 0.  `package_of` gives the name
     under which `layout_advice` has the words of an array's package.  `views_of` gives the views of a list of arrays.
-    Where there is `list_of`, groups are tables of addresses among the arrays of a call: it gives an array that stands
-    for a list, whose address is that of its table and whose facts are all but the addresses in it, and an array of
-    pointers may be given for a group.
+    A list stands among the arrays of a call as what `arrays_of` makes of it: its address is that of a table with the
+    addresses of its arrays, which it has as `addresses`, and its facts are all else.  With `takes_pointers`, an array
+    of pointers may be given for a group.
     """
 
     view_of: Callable[[object], ArrayView]
@@ -81,7 +81,7 @@ class ArrayKind(NamedTuple):
     takes_repeats: bool = False
     package_of: Callable[[Any], str] = _module_of
     views_of: Callable[[Sequence[Any]], tuple[ArrayView, ...]] | None = None
-    list_of: Callable[[Sequence[Any]], Any] | None = None
+    takes_pointers: bool = False
 
     def list_views(self, arrays: Sequence[Any]) -> tuple[ArrayView, ...]:
         """Return the views of a list of arrays; raises `NotAnArray`."""

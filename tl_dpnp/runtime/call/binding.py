@@ -63,7 +63,7 @@ class Binding:
     def arrays(self, arguments: Sequence[Any]) -> list[Any]:
         """Return the array (the `usm_ndarray` of a dpnp array) of each argument for a memref, in order.
 
-        Arrays of pointers that stand for groups are among them, and lists where the kind of arrays has such.
+        Lists, and arrays of pointers that stand for groups, are among them.
         Raises `AttributeError` or `ValueError` for arguments that `bind` would refuse for what they are.
         """
         if len(arguments) != self._count:
@@ -74,10 +74,9 @@ class Binding:
             arguments[position] for position, _ in self._holders if self.is_array(position, arguments[position])])
 
     def is_array(self, position: int, argument: Any) -> bool:
-        """Whether `arrays` has an argument: one for a memref, and where groups are tables, all but a `Group`."""
+        """Whether `arrays` has an argument: one for a memref, or for a group all but a `Group`."""
         kind = type(self.parameters[position].type)
-        return kind is MemrefType or (
-            kind is GroupType and self.kind.list_of is not None and not isinstance(argument, Group))
+        return kind is MemrefType or (kind is GroupType and not isinstance(argument, Group))
 
     @property
     def written_arrays(self) -> list[int] | None:
@@ -91,8 +90,7 @@ class Binding:
 
         `arrays` is what `arrays` returned.
         """
-        groups = [group for position in self._groups if not self.is_array(position, group := arguments[position])]
-        return *arrays, *(group if isinstance(group, Group) else tuple(self.kind.arrays_of(group)) for group in groups)
+        return *arrays, *(group for position in self._groups if isinstance(group := arguments[position], Group))
 
     def key(self, arguments: Sequence[Any], arrays: Sequence[Any]) -> Hashable:
         """Return all that `bind` depends on, apart from the values of scalars and, without `debug`, from addresses.
@@ -102,14 +100,9 @@ class Binding:
         facts = tuple(map(self._facts, arrays))
         if not self._groups:
             return facts
-        return facts, *[self._group_key(position, arguments[position]) for position in self._groups]
-
-    def _group_key(self, position: int, argument: Any) -> Hashable:
-        if type(argument) is Group:
-            return argument.serial
-        if self.is_array(position, argument):
-            return None  # its facts are among those of the arrays
-        return tuple(map(self.kind.placed_facts, self.kind.arrays_of(argument)))
+        given = [arguments[position] for position in self._groups]
+        # The facts of lists are among those of the arrays.
+        return facts, *[argument.serial if isinstance(argument, Group) else None for argument in given]
 
     # --- the thorough way ------------------------------------------------------------------------------------------
 
@@ -267,8 +260,8 @@ class Binding:
                     views = self.kind.list_views(argument)
                 except NotAnArray:
                     views = self._name_culprit(position, group, argument)
-                return GroupArgument(views, self._elements(position, group, views),
-                                     self._offset(position, group, 0), None, per_byte, self.kind.list_of is not None)
+                strides = self._elements(position, group, views)
+                return GroupArgument(views, strides, self._offset(position, group, 0), None, per_byte)
             case _ if are_pointers(self.kind, argument):
                 if position in self._assertions:
                     raise self.error(TLTypeError, position, f"{parameter} has attributes, which cannot be checked for "

@@ -24,10 +24,10 @@ class GroupTables:
     """The tables of a group in the device's memory, for one memref type: addresses, and sizes and strides.
 
     See `tl_dpnp.lowering.plan` for their form; `dope` is None where the type has no dynamic sizes or strides, and
-    `addresses` unless they stay the same.  The arrays are of one `kind` and on `queue`.
+    `addresses` unless they stay the same.  `rows` is what `dope` holds.  The arrays are of one `kind` and on `queue`.
     """
 
-    __slots__ = ("addresses", "dope")
+    __slots__ = ("addresses", "dope", "rows")
 
     def __init__(
         self, memref: MemrefType, views: Sequence[ArrayView], strides: Sequence[Sequence[int]], kind: ArrayKind,
@@ -37,6 +37,7 @@ class GroupTables:
         if stays:
             self.addresses = upload(kind, [view.address for view in views], queue)
         self.dope: DeviceTable | None = None
+        self.rows: np.ndarray[Any, Any] | None = None
         sizes_at = [mode for mode, size in enumerate(memref.shape) if size is None]
         strides_at = [mode for mode, stride in enumerate(memref.strides) if stride is None]
         if sizes_at or strides_at:
@@ -45,7 +46,8 @@ class GroupTables:
                 [*(shape[mode] for mode in sizes_at), *(fitted[mode] for mode in strides_at)]
                 for shape, fitted in zip(shapes, strides, strict=True)
             ]
-            self.dope = upload(kind, np.array(rows, dtype=np.int64), queue)
+            self.rows = np.array(rows, dtype=np.int64)
+            self.dope = upload(kind, self.rows, queue)
 
 
 def upload(kind: ArrayKind, values: Any, queue: Any) -> DeviceTable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left
 from collections.abc import Collection, Hashable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -99,58 +99,105 @@ def _share_memory(first: ArrayView, second: ArrayView) -> bool:
         return True
 
 
-class Footprint:
-    """What is known of the memory of a call's arguments while the addresses of the arrays for memrefs change.
+class _Placed(NamedTuple):
+    """An argument whose addresses come with each call: one array, or those of a list.
 
-    The arrays of groups stay where they are; of a list that is that of the call.
+    The memory lies from `low` to `high` in bytes from each address, in a list that of the arrays that reach furthest.
+    `length` is how many arrays there are.
+    """
+
+    low: int
+    high: int
+    length: int
+    is_listed: bool
+    is_written: bool
+
+
+class Footprint:
+    """What is known of the memory of a call's arguments while the addresses of memrefs and of lists change.
+
+    The arrays of a `tl_dpnp.group` stay where they are.
     """
 
     def __init__(self, call: BoundCall, written: Collection[int]) -> None:
-        memrefs = [(*_table_or_array(argument), position in written) for position, argument in enumerate(call.arguments)
-                   if isinstance(argument, MemrefArgument | PointersArgument) or _is_listed(argument)]
-        #: The memrefs that may not come near one another: two numbers, and where the memory of the first begins and
-        #: ends, and that of the second, in bytes from its address.
-        self.pairs = [
-            (first, second, *memrefs[first][:2], *memrefs[second][:2])
-            for first, second in itertools.combinations(range(len(memrefs)), 2)
-            if memrefs[first][2] or memrefs[second][2]
-        ]
         groups = [(_merged(_byte_ranges(argument.reached)), position in written)
-                  for position, argument in enumerate(call.arguments) if isinstance(argument, GroupArgument)]
-        #: The memrefs that may not come near arrays of groups: a number, where the memory begins and ends, in bytes
-        #: from its address, and where those arrays end and begin, together where they follow one another, in order.
+                  for position, argument in enumerate(call.arguments)
+                  if isinstance(argument, GroupArgument) and not argument.is_listed]
+        #: The arguments with addresses, in order.
+        self.placed = [_placed(argument, position in written) for position, argument in enumerate(call.arguments)
+                       if _has_address(argument)]
+        #: The numbers of those that may not come near one another.
+        self.pairs = [(first, second) for first, second in itertools.combinations(range(len(self.placed)), 2)
+                      if self.placed[first].is_written or self.placed[second].is_written]
+        #: Those that may not come near arrays of groups: the number, and where those arrays end and begin, together
+        #: where they follow one another, in order.
         self.beside = [
-            (place, below, above, [end for _, end in ranges], [start for start, _ in ranges])
-            for place, (below, above, is_written) in enumerate(memrefs) for ranges, also in groups
-            if is_written or also
+            (place, [end for _, end in ranges], [start for start, _ in ranges])
+            for place, argument in enumerate(self.placed) for ranges, also in groups if argument.is_written or also
         ]
+        self._has_lists = any(argument.is_listed for argument in self.placed)
+        self._apart: object = None
 
     @property
     def is_empty(self) -> bool:
-        """Whether no memref can come near another argument that matters."""
+        """Whether nothing can come near another argument that matters."""
         return not (self.pairs or self.beside)
 
-    def may_overlap(self, addresses: Sequence[int]) -> bool:
-        """Whether an array that is written, or a group, comes near another argument; `addresses` are the memrefs'."""
-        for first, second, low, high, other_low, other_high in self.pairs:
+    def may_overlap(self, addresses: Sequence[int], arrays: Sequence[Any]) -> bool:
+        """Whether an array that is written comes near another argument; `addresses` are those of `arrays`, of a list
+        that of its table."""
+        if self._has_lists:
+            return self._lists_may_overlap(addresses, arrays)
+        for first, second in self.pairs:
+            one, other = self.placed[first], self.placed[second]
             apart = addresses[first] - addresses[second]
-            if apart + low < other_high and other_low < apart + high:
+            if apart + one.low < other.high and other.low < apart + one.high:
                 return True
-        for place, low, high, ends, starts in self.beside:
-            start = addresses[place] + low
-            after = bisect_left(ends, start + 1)
-            if after < len(starts) and starts[after] < addresses[place] + high:
+        for place, ends, starts in self.beside:
+            low, high = addresses[place] + self.placed[place].low, addresses[place] + self.placed[place].high
+            after = bisect_left(ends, low + 1)
+            if after < len(starts) and starts[after] < high:
                 return True
         return False
 
+    def _lists_may_overlap(self, addresses: Sequence[int], arrays: Sequence[Any]) -> bool:
+        places = [array.addresses if argument.is_listed else np.array([address], np.int64)
+                  for array, address, argument in zip(arrays, addresses, self.placed, strict=True)]
+        key = [each.tobytes() for each in places]
+        if key == self._apart:
+            return False
+        bounds = [(np.sort(each) + argument.low, np.sort(each) + argument.high)
+                  for each, argument in zip(places, self.placed, strict=True)]
+        if any(_come_near(*bounds[first], *bounds[second]) for first, second in self.pairs) or any(
+                _come_near(*bounds[place], np.array(starts, np.int64), np.array(ends, np.int64))
+                for place, ends, starts in self.beside):
+            return True
+        self._apart = key
+        return False
 
-def _is_listed(argument: Argument) -> bool:
-    return isinstance(argument, GroupArgument) and argument.is_listed
+
+def _come_near(
+    starts: np.ndarray[Any, Any], ends: np.ndarray[Any, Any], other_starts: np.ndarray[Any, Any],
+    other_ends: np.ndarray[Any, Any],
+) -> bool:
+    """Whether one of some ranges overlaps one of others; the starts and the ends of the others are in order."""
+    after = np.searchsorted(other_ends, starts, side="right")
+    inside = after < other_ends.size
+    return bool((other_starts[after[inside]] < ends[inside]).any())
 
 
-def _table_or_array(argument: Argument) -> tuple[int, int]:
-    """Return the `extent` of an array of a call; tables of lists are nobody else's."""
-    return extent(argument.view) if isinstance(argument, MemrefArgument | PointersArgument) else (0, 0)
+def _has_address(argument: Argument) -> bool:
+    return isinstance(argument, MemrefArgument | PointersArgument) or (
+        isinstance(argument, GroupArgument) and argument.is_listed)
+
+
+def _placed(argument: Argument, is_written: bool) -> _Placed:
+    if not isinstance(argument, GroupArgument):
+        return _Placed(*extent(argument.views[0]), 1, False, is_written)
+    extents = [(start - view.address, end - view.address) for view, (start, end) in
+               zip(argument.views, _byte_ranges(argument.reached), strict=True)]
+    return _Placed(min((low for low, _ in extents), default=0), max((high for _, high in extents), default=0),
+                   len(extents), True, is_written)
 
 
 def _merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -28,7 +28,7 @@ _DTYPES = tuple(map(np.dtype, ("int64", "uint64")))
 
 def are_pointers(kind: ArrayKind, argument: Any) -> bool:
     """Whether what was given for a group would be an array of pointers, and no group or list of arrays."""
-    return kind.list_of is not None and not isinstance(argument, Group | list | tuple) and (
+    return kind.takes_pointers and not isinstance(argument, Group | list | tuple) and (
         hasattr(type(argument), "__cuda_array_interface__") or hasattr(type(argument), "__dlpack__"))
 
 

@@ -364,7 +364,7 @@ def _words_of(array: Any) -> str:
 
 
 CUDA_ARRAYS = ArrayKind(view_of, _arrays_of, _facts, _placed_facts, _address_of, _common_device, _upload,
-                        takes_repeats=True, package_of=_words_of, views_of=_views_of, list_of=_list_of)
+                        takes_repeats=True, package_of=_words_of, views_of=_views_of, takes_pointers=True)
 
 
 _STREAMS = {"torch": current_stream_function, "cupy": _cupy_stream}

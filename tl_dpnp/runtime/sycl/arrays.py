@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from tl_dpnp.runtime.call.arrays import ArrayKind, ArrayView, NotAnArray
@@ -15,6 +15,7 @@ from tl_dpnp.runtime.sycl.dpctl_adapter import (
 )
 from tl_dpnp.runtime.sycl.dpnp_adapter import is_dpnp_array, usm_array_of, usm_arrays_of
 from tl_dpnp.runtime.sycl.imports import imported_array
+from tl_dpnp.runtime.sycl.lists import ArrayList
 from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 
 __all__ = ["USM_ARRAYS", "common_queue", "usm_array", "view_of"]
@@ -62,16 +63,32 @@ def _queue_text(queue: Any) -> str:
 
 
 def _arrays_of(arguments: Sequence[Any]) -> list[Any]:
-    """Return the `usm_ndarray` of each array; raises `TypeError` for anything else, which binding has words for."""
+    """Return the `usm_ndarray` of each array, and what stands for each list of arrays.
+
+    Raises `TypeError` for anything else, which binding has words for.
+    """
     try:
         return usm_arrays_of(arguments)
     except AttributeError:
         pass
     try:
-        return [imported_array(argument) if (array := usm_array(argument)) is None else array
+        return [ArrayList(_arrays_of(argument)) if isinstance(argument, list | tuple) else
+                imported_array(argument) if (array := usm_array(argument)) is None else array
                 for argument in arguments]
     except NotAnArray:
         raise TypeError from None
 
 
-USM_ARRAYS = ArrayKind(view_of, _arrays_of, array_facts, placed_array_facts, address_of, common_queue, upload)
+def _address_of(array: Any) -> int:
+    return array.address if type(array) is ArrayList else address_of(array)
+
+
+def _facts(array: Any) -> Hashable:
+    return array.facts if type(array) is ArrayList else array_facts(array)
+
+
+def _placed_facts(array: Any) -> Hashable:
+    return (array.facts, array.addresses.tobytes()) if type(array) is ArrayList else placed_array_facts(array)
+
+
+USM_ARRAYS = ArrayKind(view_of, _arrays_of, _facts, _placed_facts, _address_of, common_queue, upload)

@@ -14,13 +14,14 @@ from typing import Any, ClassVar
 from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import I32, I64, counted_loop, if_then, index
-from tl_dpnp.runtime.native_calls import ARRAY, NARROW, OBJECT, CallEmitter, Parameter, Record, Word
+from tl_dpnp.runtime.native_calls import ARRAY, LIST, NARROW, OBJECT, CallEmitter, Parameter, Record, Word
 from tl_dpnp.runtime.sycl.dpctl_adapter import native_interface
 from tl_dpnp.runtime.sycl.helper_code import GROUP_WORDS, MONOTONIC, STATE, State, emit_helpers, with_usual_control
+from tl_dpnp.runtime.sycl.overlap_code import OverlapEmitter
 from tl_dpnp.runtime.sycl.result_code import ResultEmitter
 from tl_dpnp.target.catalog import SHORT_CALLS
 
-__all__ = ["MOST_SLOW", "Beside", "HostEmitter", "HostParameter", "HostRecord", "Pair"]
+__all__ = ["MOST_SLOW", "HostEmitter", "HostParameter", "HostRecord"]
 
 #: Calls in a row that took too long, after which the function refuses all others.
 MOST_SLOW = 3
@@ -33,33 +34,23 @@ class HostParameter(Parameter):
     of those in `mask`, the class of its `memory`, which says its USM type, or 0 for any, and `orders`, the flags of the
     orders (C, Fortran) that those strides have: dpctl need not keep the strides of an array in one of them.  A value's
     `place` is in bytes.
+
+    A list has `length` arrays.  What these must be is at `elements`, each `step` bytes behind the one before, and their
+    addresses go behind the values, `table` bytes from the first of these.
     """
 
     _fields_: ClassVar[Any] = [
         ("form", Word), ("dims", Word), ("modes", Word), ("flags", Word), ("mask", Word), ("memory", Word),
-        ("orders", Word),
+        ("orders", Word), ("length", Word), ("elements", Word), ("step", Word), ("table", Word),
     ]
-
-
-class Pair(ctypes.Structure):
-    """Two arrays that may not overlap: the places of their addresses, and where each ends and begins, in bytes."""
-
-    _fields_ = [(name, Word) for name in ("first", "second", "low", "high", "other_low", "other_high")]
-
-
-class Beside(ctypes.Structure):
-    """An array that may not come near those of a group: the place of its address, where it ends and begins, in bytes,
-    and how many pieces of memory those arrays have, with the addresses of where these end and begin, in order."""
-
-    _fields_ = [(name, Word) for name in ("place", "low", "high", "count", "ends", "starts")]
 
 
 class HostRecord(Record):
     """A launch.
 
     `queue` is the address of a ``sycl::queue``, `turn` the lock of Python to hold while waiting for it; `acquire`,
-    `release` and `array` are names, Python strings.  There are `pair_count` arrays that may not overlap at `pairs`,
-    and `beside_count` that may not come near those of groups at `beside`.
+    `release` and `array` are names, Python strings.  There are `pair_count` entries of `Pair` at `pairs` and
+    `beside_count` of `Beside` at `beside`, and `listed` arrays in lists.
     The kernel's function for a work-item is at `kernel`; there are `items` of them, or others where the word of the
     values at `chunk` is changed, which says how many of the `groups` of the language each has.  `alone` is the least
     time on one thread, in nanoseconds, and `counted` how often that was taken; `gained` is what sharing has saved
@@ -81,7 +72,7 @@ class HostRecord(Record):
         "longest", "taken", "slow",
         "groups", "chunk", "alone", "counted", "gained",
         "results", "result_count", "operands", "operand_count", "returned", "array_class",
-        "places", "place_count", "misses", "calls", "beside", "beside_count",
+        "places", "place_count", "misses", "calls", "beside", "beside_count", "listed",
     )]
 
 
@@ -96,12 +87,17 @@ class HostEmitter(CallEmitter):
 
     def ways(self) -> dict[int, Callable[[ir.Value, ir.Value], ir.Value]]:
         """See `CallEmitter`: dpctl's arrays are `ARRAY`, dpnp's `OBJECT`."""
-        return {ARRAY: self.array, OBJECT: self.array_of_dpnp, **super().ways()}
+        return {ARRAY: self.array, OBJECT: self.array_of_dpnp, LIST: self.list, **super().ways()}
+
+    def room(self) -> ir.Value:
+        """See `CallEmitter`: behind the values are the tables of lists."""
+        return self.builder.add(self.size, self.field("listed"))
 
     def begin(self) -> None:
         """Make room for references to the arrays: other threads may let go of them while the kernel runs."""
         self.count = self.field("count")
-        self.held_count = self.builder.add(self.count, self.field("result_count"))
+        self.held_before_lists = self.builder.add(self.count, self.field("result_count"))
+        self.held_count = self.builder.add(self.held_before_lists, self.field("listed"))
         self.held = self.memory(self.held_count)
         self.results = ResultEmitter(self)
 
@@ -138,6 +134,38 @@ class HostEmitter(CallEmitter):
         self.python("Py_IncRef", given)
         self.store(given, self.held, self.number_of_argument)
         return self.address(at, given)
+
+    def list(self, at: ir.Value, given: ir.Value) -> ir.Value:
+        """Return the address of a table with the addresses of the arrays in a list."""
+        builder, length = self.builder, self.of(at, "length")
+        self.require(builder.icmp_signed("==", self.python("PySequence_Size", given), length))
+        word = builder.lshr(self.of(at, "table"), index(3))
+        held = builder.add(self.held_before_lists, builder.sub(word, self.size))
+
+        def look(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
+            element = builder.add(self.of(at, "elements"), builder.mul(number, self.of(at, "step")))
+            array = self._element(element, self.python("PySequence_GetItem", given, number), builder.add(held, number))
+            self.store(self.address(element, array), self.values, builder.add(word, number))
+            return []
+
+        counted_loop(builder, index(0), length, index(1), [], look)
+        return builder.add(self.values, self.of(at, "table"))
+
+    def _element(self, at: ir.Value, given: ir.Value, place: ir.Value) -> ir.Value:
+        """Return the array of dpctl of an element of a list, a new reference, and hold it."""
+        builder = self.builder
+        self.store(given, self.held, place)
+        self.require(builder.icmp_signed("==", self.type_of(given), self.of(at, "type")))
+
+        def take_content() -> None:
+            array = self.attribute(given, self.field("array"))
+            self.store(array, self.held, place)
+            self.python("Py_DecRef", given)
+
+        if_then(builder, builder.icmp_signed("==", self.of(at, "kind"), index(OBJECT)), take_content)
+        array = self.load(self.held, place)
+        self.require(builder.icmp_signed("==", self.type_of(array), self.field("array_type")))
+        return array
 
     def address(self, at: ir.Value, array: ir.Value) -> ir.Value:
         """Return the address of an array that looks as expected."""
@@ -202,8 +230,7 @@ class HostEmitter(CallEmitter):
             builder.icmp_signed("!=", self.field(name), index(0)) for name in ("kernel", "result_count"))
         if_then(builder, builder.or_(builder.not_(is_to_run), makes), self._require_different)
         if_then(builder, builder.not_(is_to_run), self._only_looked)
-        self._require_apart()
-        self._require_beside()
+        OverlapEmitter(self).require_apart()
         self.results.take()
         self._wait()
         releases = builder.icmp_signed(">=", self.field("taken"), index(SHORT_CALLS.worth_releasing))
@@ -240,58 +267,6 @@ class HostEmitter(CallEmitter):
             return []
 
         counted_loop(builder, index(0), self.count, index(1), [], look)
-
-    def _require_apart(self) -> None:
-        """Refuse arrays that may overlap: there is a warning to be given."""
-        builder, words = self.builder, ctypes.sizeof(Pair) // 8
-
-        def look(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
-            at = builder.mul(number, index(words))
-            first, second, low, high, other_low, other_high = (
-                self.load(self.field("pairs"), builder.add(at, index(word))) for word in range(words))
-            addresses = [self.load(builder.add(self.values, place), index(0)) for place in (first, second)]
-            apart = builder.sub(*addresses)
-            before = builder.icmp_signed(">=", other_low, builder.add(apart, high))
-            behind = builder.icmp_signed(">=", builder.add(apart, low), other_high)
-            self.require(builder.or_(before, behind))
-            return []
-
-        counted_loop(builder, index(0), self.field("pair_count"), index(1), [], look)
-
-    def _require_beside(self) -> None:
-        """Refuse arrays that come near those of a group: of these, the first that ends behind it begins there, too."""
-        builder, words = self.builder, ctypes.sizeof(Beside) // 8
-
-        def look(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
-            at = builder.mul(number, index(words))
-            place, low, high, count, ends, starts = (
-                self.load(self.field("beside"), builder.add(at, index(word))) for word in range(words))
-            address = self.load(builder.add(self.values, place), index(0))
-            first = self._first_above(ends, count, builder.add(address, low))
-
-            def require_behind() -> None:
-                behind = builder.icmp_signed(">=", self.load(starts, first), builder.add(address, high))
-                self.require(behind)
-
-            if_then(builder, builder.icmp_signed("<", first, count), require_behind)
-            return []
-
-        counted_loop(builder, index(0), self.field("beside_count"), index(1), [], look)
-
-    def _first_above(self, table: ir.Value, count: ir.Value, bound: ir.Value) -> ir.Value:
-        """Return the number of the first word of a table in order that is above a bound, by halving what is left."""
-        builder = self.builder
-
-        def halve(_: ir.Value, ends: Sequence[ir.Value]) -> Sequence[ir.Value]:
-            low, high = ends
-            is_left = builder.icmp_signed("<", low, high)
-            middle = builder.select(is_left, builder.lshr(builder.add(low, high), index(1)), index(0))
-            is_above = builder.icmp_signed(">", self.load(table, middle), bound)
-            beyond = builder.select(builder.and_(is_left, builder.not_(is_above)), builder.add(middle, index(1)), low)
-            return [beyond, builder.select(builder.and_(is_left, is_above), middle, high)]
-
-        rounds = builder.sub(index(64), builder.ctlz(count, ir.Constant(ir.IntType(1), 0)))
-        return counted_loop(builder, index(0), rounds, index(1), [index(0), count], halve)[0]
 
     def _wait(self) -> None:
         """Wait for the queue, in turns with other threads."""

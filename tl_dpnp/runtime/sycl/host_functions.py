@@ -16,8 +16,9 @@ from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.arguments import BoundCall
+from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.call.binding import Binding
-from tl_dpnp.runtime.call.flattening import flatten
+from tl_dpnp.runtime.call.flattening import FlatArguments, flatten
 from tl_dpnp.runtime.call.group import Group
 from tl_dpnp.runtime.call.overlap import Footprint
 from tl_dpnp.runtime.call.scalar_arguments import usual_values
@@ -31,6 +32,7 @@ from tl_dpnp.runtime.sycl.host_records import (
     argument_types,
     describe_array,
     describe_fully,
+    describe_list,
     launch_function,
 )
 from tl_dpnp.runtime.sycl.opencl_programs_adapter import ProgramError, binary_of
@@ -42,6 +44,8 @@ __all__ = ["HostFunctions", "functions_of", "looks_function"]
 #: Bytes of its thread's stack that a work-group may take: Python's threads have at least 32 KiB
 #: (`threading.stack_size`) and 8 MiB by default.
 _MOST_STACK = 1 << 18
+#: Arrays in the lists of a call whose addresses are kept there too, and arrays that are compared with one another.
+_MOST_LISTED, _MOST_PAIRS = 1 << 12, 1 << 12
 
 Function = Callable[[tuple[Any, ...]], bool]
 
@@ -129,9 +133,6 @@ def _function_of_arguments(
 ) -> Function | None:
     flat = launch.flat
     keep: list[Any] = []
-    if any(isinstance(parameter.type, GroupType) and type(argument) is not Group
-           for parameter, argument in zip(binding.parameters, looks, strict=True)):
-        return None  # the next call with a list has tables of its own
     try:
         call = binding.bind(arguments, launch.group_size)
     except (TLError, ExecutionPlacementError):  # another thread has changed an argument: the next call says so
@@ -139,20 +140,25 @@ def _function_of_arguments(
     footprint = Footprint(call, binding.program.usage.written)
     if not _is_for(launch, binding, call, functions.plan.parts):
         return None
+    if not _are_few(footprint):
+        return None
     parameters = (HostParameter * len(arguments))()
-    offsets, _ = argument_offsets(argument_types(flat))
+    offsets, size = argument_offsets(argument_types(flat))
+    tables, listed = _tables_of(footprint, offsets, flat.addresses, size)
     places, scalars = iter(flat.addresses), {scalar.position: scalar for scalar in flat.scalars}
     for position, (argument, parameter, entry) in enumerate(
             zip(looks, binding.parameters, parameters, strict=True)):
         match parameter.type:
-            case MemrefType():
-                entry.place = offsets[next(places)]
-                view = call.arguments[position].views[0]
+            case MemrefType() | GroupType() if type(argument) is not Group:
+                entry.place = offsets[place := next(places)]
+                views: Sequence[ArrayView] = call.arguments[position].views
                 if looks is not arguments:
-                    view = view._replace(shape=view.shape[::-1], strides=view.strides[::-1])
-                is_known = describe_array(entry, argument, view, keep)
-                if position in binding.program.usage.written:
-                    entry.flags = entry.mask = native_interface().writable
+                    views = [view._replace(shape=view.shape[::-1], strides=view.strides[::-1]) for view in views]
+                flags = native_interface().writable if position in binding.program.usage.written else 0
+                if isinstance(parameter.type, GroupType):
+                    is_known, entry.table = describe_list(entry, argument, views, flags, keep), tables[place]
+                else:
+                    is_known, entry.flags, entry.mask = describe_array(entry, argument, views[0], keep), flags, flags
             case GroupType():
                 is_known = describe_group(entry, argument)
             case _:
@@ -161,19 +167,42 @@ def _function_of_arguments(
                 is_known = describe_scalar(entry, scalar.type, type(argument))
         if not is_known:
             return None
-    pairs = [(offsets[flat.addresses[first]], offsets[flat.addresses[second]], *extents)
-             for first, second, *extents in footprint.pairs]
-    beside = [(offsets[flat.addresses[place]], *others) for place, *others in footprint.beside]
-    return launch_function(launch, functions.code, functions.longest, parameters, pairs, keep, beside)[1]
+    moving = [(tables[place], argument.length, argument.low, argument.high)
+              for place, argument in zip(flat.addresses, footprint.placed, strict=True)]
+    pairs = [(*moving[first], *moving[second]) for first, second in footprint.pairs]
+    beside = [(*moving[number], *others) for number, *others in footprint.beside]
+    return launch_function(launch, functions.code, functions.longest, parameters, pairs, keep, beside, listed=listed)[1]
+
+
+def _are_few(footprint: Footprint) -> bool:
+    """Whether the lists of a call are so short that machine code may keep their tables on its stack, and compare each
+    array with each where they may not overlap."""
+    counts = [argument.length for argument in footprint.placed]
+    return sum(counts) <= _MOST_LISTED and sum(counts[one] * counts[two] for one, two in footprint.pairs) <= _MOST_PAIRS
+
+
+def _tables_of(
+    footprint: Footprint, offsets: Sequence[int], addresses: Sequence[int], size: int
+) -> tuple[dict[int, int], int]:
+    """Return where the addresses of each argument are, in bytes from the first value, by their places in the flat
+    arguments, which take `size` bytes; those of lists follow.  Also returns how many the latter are."""
+    tables, listed = {}, 0
+    for place, argument in zip(addresses, footprint.placed, strict=True):
+        tables[place] = size + 8 * listed if argument.is_listed else offsets[place]
+        listed += argument.length if argument.is_listed else 0
+    return tables, listed
 
 
 def _is_for(launch: Any, binding: Binding, call: BoundCall, parts: int) -> bool:
     """Return whether a launch is that of a call: an argument may have changed since the launch was found."""
-    def plain(values: Sequence[Any]) -> list[Any]:
-        return [None if value is None else value.value for value in values]
+    def plain(flat: FlatArguments) -> list[Any]:
+        # Lists have tables of sizes of their own in each call.
+        sizes = {table.dope.address: table.rows.tolist() for table in flat.tables
+                 if table.dope is not None and table.rows is not None}
+        return [None if value is None else sizes.get(value.value, value.value) for value in flat.values]
 
-    values = [*plain(flatten(binding, call, launch.queue, launch.flat.measured).values), call.groups * parts]
-    return call.queue in (None, launch.queue) and plain(launch.flat.values[: len(values)]) == values
+    values = [*plain(flatten(binding, call, launch.queue, launch.flat.measured)), call.groups * parts]
+    return call.queue in (None, launch.queue) and plain(launch.flat)[: len(values)] == values
 
 
 def looks_function(arguments: Sequence[Any], queue: Any) -> Function | None:

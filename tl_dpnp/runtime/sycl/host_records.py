@@ -16,16 +16,17 @@ from typing import Any
 from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.call.flattening import FlatArguments
 from tl_dpnp.runtime.call.scalar_arguments import carrying_type
-from tl_dpnp.runtime.native_calls import ARRAY, OBJECT, native_function
+from tl_dpnp.runtime.native_calls import ARRAY, LIST, OBJECT, native_function
 from tl_dpnp.runtime.sycl.arrays import view_of
 from tl_dpnp.runtime.sycl.dpctl_adapter import native_interface
 from tl_dpnp.runtime.sycl.dpnp_adapter import ARRAY_ATTRIBUTE, is_plain_dpnp_array, usm_array_of
-from tl_dpnp.runtime.sycl.host_call_code import Beside, HostEmitter, HostParameter, HostRecord, Pair
+from tl_dpnp.runtime.sycl.host_call_code import HostEmitter, HostParameter, HostRecord
 from tl_dpnp.runtime.sycl.host_code_adapter import HostCode, argument_offsets
 from tl_dpnp.runtime.sycl.memory_pool import MEMORY_TYPES
+from tl_dpnp.runtime.sycl.overlap_code import Beside, Pair
 from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 
-__all__ = ["NAMES", "argument_types", "describe_array", "describe_fully", "launch_function"]
+__all__ = ["NAMES", "argument_types", "describe_array", "describe_fully", "describe_list", "launch_function"]
 
 #: Names that machine code looks attributes up by; they live as long as the process.
 NAMES = tuple(map(sys.intern, ("acquire", "release", ARRAY_ATTRIBUTE)))
@@ -42,13 +43,13 @@ def argument_types(flat: FlatArguments) -> list[Any]:
 def launch_function(
     launch: Any, code: HostCode, longest: float, parameters: Any, pairs: Sequence[tuple[int, ...]], keep: list[Any],
     beside: Sequence[tuple[Any, ...]] = (), *, fixed: Mapping[int, Any] = MappingProxyType({}), more_values: int = 0,
-    **fields: int,
+    listed: int = 0, **fields: int,
 ) -> tuple[HostRecord, Callable[[tuple[Any, ...]], Any]]:
     """Return the record of a launch, and the function for it.
 
     `pairs` are the fields of each `Pair`; `beside` those of each `Beside`, with lists in the place of addresses.
     `fixed` are values of ctypes for scalars, by their places among the arguments.  There is room for `more_values`
-    behind what the kernel takes.  `fields` are others of the record.
+    behind what the kernel takes, and `listed` arrays are in lists.  `fields` are others of the record.
     """
     flat = launch.flat
     offsets, size = argument_offsets(argument_types(flat))
@@ -67,7 +68,7 @@ def launch_function(
         launch.queue.addressof_ref(), id(launch.turn), *map(id, NAMES), id(usm_ndarray), ctypes.addressof(apart),
         len(apart), code.address, launch.global_range[0], round(longest * 1e9),
         groups=flat.values[-3].value, chunk=offsets[-2],
-        beside=ctypes.addressof(near), beside_count=len(near), **fields,
+        beside=ctypes.addressof(near), beside_count=len(near), listed=listed, **fields,
     )
     alive = (parameters, values, apart, near, tables, keep, code, launch.queue, launch.turn, launch.keep)
     return record, native_function(HostEmitter, record, alive)
@@ -85,6 +86,29 @@ def describe_array(entry: HostParameter, array: Any, view: ArrayView, keep: list
     entry.form, entry.dims, entry.modes = view.dtype.num, ctypes.addressof(dims), len(shape)
     in_c, in_fortran = native_interface().orders
     entry.orders = in_c * (strides == _in_order(shape[::-1])[::-1]) | in_fortran * (strides == _in_order(shape))
+    return True
+
+
+def describe_list(
+    entry: HostParameter, arrays: Sequence[Any], views: Sequence[ArrayView], flags: int, keep: list[Any]
+) -> bool:
+    """Write what the arrays of a list look like, as their views have it, all of which have some `flags`.
+
+    Arrays that look alike are described once.  Returns False for one of a class of the user's, and for a list of such a
+    class, whose methods would run while it is looked at.
+    """
+    if type(arrays) not in (list, tuple):
+        return False
+    looks = [(type(array), view.shape, view.strides, view.dtype) for array, view in zip(arrays, views, strict=True)]
+    count = 1 if looks and looks.count(looks[0]) == len(looks) else len(looks)
+    elements = (HostParameter * count)()
+    keep.append(elements)
+    entry.kind, entry.type, entry.length = LIST, id(type(arrays)), len(arrays)
+    entry.elements, entry.step = ctypes.addressof(elements), 0 if count == 1 else ctypes.sizeof(HostParameter)
+    for element, array, view in zip(elements, arrays, views, strict=False):
+        element.flags = element.mask = flags
+        if not describe_array(element, array, view, keep):
+            return False
     return True
 
 

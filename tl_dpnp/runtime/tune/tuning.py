@@ -173,7 +173,8 @@ class Workbench:
         if self._replicas.exact:
             self._replicas.restore()
         arguments = self._replicas.arguments
-        addresses = [*map(self.platform.arrays.address_of, self.binding.arrays(arguments))]
+        arrays = self.binding.arrays(arguments)  # they keep the tables of lists
+        addresses = [*map(self.platform.arrays.address_of, arrays)]
         return self.platform.timed(self.ready[choice].launch, arguments, addresses)
 
 
