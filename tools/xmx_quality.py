@@ -1,7 +1,8 @@
 """Print what the offline compiler makes of products on the matrix units.
 
 ``python -m tools.xmx_quality`` prints tables of tiles, and of what is chosen by default; with ``--count 60``, and
-``--seed 7`` for the same ones again, a table of products drawn at random, and one of their classes.
+``--seed 7`` for the same ones again, a table of products drawn at random, and one of their classes.  ``--cooperative``
+prints those of programs in cooperative matrices.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ import tl_dpnp
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.lowering.instructions import whole_instruction
 from tl_dpnp.scalars import SCALAR_TYPES, Precision
+from tools import xmx_cooperative
 from tools.xmx_drawn import DEVICES, report
 
 _SHAPE = (256, 192, 512)
+#: Products in cooperative matrices that are drawn where it is not said how many.
+_DRAWN = 20
 #: Tiles in blocks of rows and columns and steps along k, and registers of a thread, where blocks are read.
 _BLOCKS = [
     (2, 2, 1, 128), (2, 4, 1, 128), (2, 4, 4, 128), (4, 4, 1, 256), (4, 4, 2, 256), (4, 4, 4, 256), (3, 8, 2, 256),
@@ -91,16 +95,20 @@ def _default(device: str, element: str, transposes: str, precision: Precision | 
 @click.option("--seed", type=int, help="Of products drawn at random; drawn and printed if left out.")
 @click.option("--count", type=click.IntRange(1), help="Products drawn at random; without it, fixed tables.")
 @click.option("--devices", multiple=True, type=click.Choice(DEVICES), help="For drawn products; both by default.")
-def main(seed: int | None, count: int | None, devices: tuple[str, ...]) -> None:
+@click.option("--cooperative", is_flag=True, help="Products and attention in cooperative matrices, for Xe-HPC.")
+def main(seed: int | None, count: int | None, devices: tuple[str, ...], cooperative: bool) -> None:
     """Print the tables as Markdown."""
-    if count is None:
+    if cooperative and devices:
+        raise click.UsageError("cooperative matrices are in registers on Xe-HPC only: leave out --devices")
+    if count is None and not cooperative:
         if seed is not None or devices:
             raise click.UsageError("--seed and --devices are for products drawn at random: say how many by --count")
         _print_fixed()
         return
     seed = random.SystemRandom().randrange(1 << 31) if seed is None else seed
     click.echo(f"seed {seed}")
-    for line in report(seed, count, devices or DEVICES):
+    drawn = count or _DRAWN
+    for line in xmx_cooperative.report(seed, drawn) if cooperative else report(seed, drawn, devices or DEVICES):
         click.echo(line)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.campaigns import __main__ as command
-from tests.campaigns import fusion, matrices, planted, products, programs, quick, text
+from tests.campaigns import evaluation, fusion, matrices, planted, products, programs, quick, text
 from tests.campaigns.campaign import run_campaign
 from tests.campaigns.outcome import Outcome, case_seeds
 from tests.campaigns.planted import TOO_LARGE
@@ -79,13 +79,13 @@ def test_a_case_is_repeated_by_its_seed() -> None:
     first, second = case_seeds(SEED), case_seeds(SEED)
     assert list(itertools.islice(first, 9)) == list(itertools.islice(second, 9))
     assert next(case_seeds(77)) == 77
-    for campaign in (programs.CAMPAIGN, matrices.CAMPAIGN, products.CAMPAIGN, text.CAMPAIGN):
+    for campaign in (programs.CAMPAIGN, evaluation.CAMPAIGN, matrices.CAMPAIGN, products.CAMPAIGN, text.CAMPAIGN):
         for kind in campaign.kinds:
             cases = [campaign.make(kind, 3) for _ in range(2)]
             assert campaign.text(kind, cases[0]) == campaign.text(kind, cases[1])
 
 
-@pytest.mark.parametrize("campaign", [programs.CAMPAIGN, matrices.CAMPAIGN, products.CAMPAIGN],
+@pytest.mark.parametrize("campaign", [programs.CAMPAIGN, evaluation.CAMPAIGN, matrices.CAMPAIGN, products.CAMPAIGN],
                          ids=lambda campaign: campaign.name)
 def test_cases_can_be_made_smaller(campaign) -> None:
     for kind in campaign.kinds:
@@ -103,6 +103,33 @@ def test_an_unknown_kind_and_one_that_cannot_be_tried() -> None:
 def test_a_worker_that_cannot_start_ends_the_campaign() -> None:
     with pytest.raises(RuntimeError, match=r"No module named 'tests.campaigns.missing'"):
         run_campaign(replace(planted.CAMPAIGN, module="tests.campaigns.missing"), SEED, 1, workers=1)
+
+
+@pytest.mark.parametrize("kind", evaluation.CAMPAIGN.kinds)
+def test_a_program_is_evaluated_twice_and_read_from_what_can_say_it(kind: str) -> None:
+    verdicts = [evaluation.check(kind, evaluation.make(kind, seed)) for seed in range(8)]
+    assert not any(verdict.failure for verdict in verdicts)
+    labels = [label for verdict in verdicts for label in verdict.labels]
+    assert labels.count("evaluated twice") == labels.count("read from 0.4") == 8
+    assert (labels.count("read from 0.3") == 8) == (kind == "older")
+
+
+def test_lowering_that_loses_an_operation_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_last(function: ops.Function) -> ops.Function:
+        return replace(function, body=ops.Region(function.body.operations[:-1]))
+
+    monkeypatch.setattr(evaluation, "decompose", without_last)
+    verdicts = [evaluation.check("older", evaluation.make("older", seed)) for seed in range(12)]
+    wrong = [verdict.failure for verdict in verdicts if verdict.failure]
+    assert wrong
+    assert all(failure.startswith("wrong:\nargument ") for failure in wrong)
+
+
+def test_a_printer_that_changes_a_program_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = evaluation.print_module
+    monkeypatch.setattr(evaluation, "print_module", lambda *given: plain(*given).replace("mul", "add"))
+    verdicts = [evaluation.check("older", evaluation.make("older", seed)) for seed in range(12)]
+    assert any(verdict.failure == "read differently: the dialects 0.3, 0.4" for verdict in verdicts)
 
 
 # --- the command ------------------------------------------------------------------------------------------------------

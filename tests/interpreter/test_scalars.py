@@ -10,7 +10,8 @@ import pytest
 
 from tests.interpreter.support import evaluate, run
 from tl_dpnp.errors import TLError
-from tl_dpnp.scalars import SCALAR_TYPES
+from tl_dpnp.language.interpreter import scalar
+from tl_dpnp.scalars import F32, SCALAR_TYPES
 
 INTEGERS = [t for t in dict.fromkeys(SCALAR_TYPES.values()) if t.is_integer and not t.is_subbyte]
 FLOATS = [SCALAR_TYPES[name] for name in ("f16", "bf16", "f32", "f64")]
@@ -268,3 +269,23 @@ def test_group_id_and_group_size():
         ids, sizes, group_size=4)
     assert ids.tolist() == [0, 1, 2, 3]
     assert sizes.tolist() == [4] * 4
+
+
+def test_how_numpy_treats_overflows_is_as_it_was_after_a_run():
+    array = np.full((1,), 3e38, np.float32)
+    with np.errstate(all="raise"):
+        run("%a: memref<f32x1>", "axpby.n 2.0, %a, 0.0, %a : f32, memref<f32x1>, f32, memref<f32x1>", array)
+        assert np.geterr()["over"] == "raise"
+        assert array[0] == np.inf
+        assert not scalar.is_silent()
+        assert scalar.arith("mul", F32, np.float32(3e38), np.float32(2)) == np.inf
+        with pytest.raises(FloatingPointError):
+            np.float32(3e38) * np.float32(2)
+
+
+def test_a_run_that_fails_leaves_nothing_behind():
+    with np.errstate(all="raise"):
+        with pytest.raises(TLError):
+            run("%a: memref<f32x?>", "%i = constant 3 : index %x = load %a[%i] : f32", np.zeros(1, np.float32))
+        assert not scalar.is_silent()
+        assert np.geterr()["over"] == "raise"

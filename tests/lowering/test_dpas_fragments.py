@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tl_dpnp.language import parse
-from tl_dpnp.lowering import lower
+from tl_dpnp.lowering import lower, unrolled_sums
 from tl_dpnp.lowering.canonicalize import rename_uniquely
 from tl_dpnp.lowering.coalescing import holder_of, places_in
 from tl_dpnp.lowering.device import LoweringOptions
@@ -101,9 +103,89 @@ def test_products_on_dpas_keep_their_matrices_in_registers(options, row):
     ({"inside": "%q = add %k, %w : index %E = cooperative_matrix_load %y[%q, %i] : coopmatrix<bf16x32x16,matrix_b>"
                 f"%e = cooperative_matrix_mul_add %A, %E, %d : {C}", "carried": "%e"}, 2),
 ])
-def test_headers_of_factors_that_a_loop_moves_are_changed_in_place(options, moved):
+def test_headers_of_factors_that_a_loop_moves_are_changed_in_place(options, moved, monkeypatch):
+    monkeypatch.setattr(unrolled_sums, "_STEPS", ())
     source = product(**options).replace("parallel {", "%test = cmp.lt %g, %p : index parallel {")
-    assert lowered(source).llvm.count("add (M1_NM,1)") == moved
+    assert headers_moved(lowered(source).llvm) == moved
+
+
+def headers_moved(llvm):
+    """Return how many headers additions change in place, two of which may share one."""
+    return llvm.count("add (M1_NM,1)") + 2 * llvm.count("<0;16,1>")
+
+
+LOOP = re.compile(r"= for %\w+ = (\S+), (\S+), (\S+) init.*?\n(.*?)yield", re.DOTALL)
+
+
+def loops_of(source):
+    """Return where loops of the region in registers start and end, their steps, and the shapes of what they load."""
+    canonical = lowered(source).passes.stages()["canonical"]
+    region = canonical[: canonical.index("} else {")]
+    known = dict(re.findall(r"(%\w+) = constant (\d+) : index", region))
+    return [(known.get(start, start), known.get(stop, stop), int(known[step]),
+             re.findall(r"cooperative_matrix_load.* : coopmatrix<[a-z]+\d+x(\d+x\d+)", body))
+            for start, stop, step, body in LOOP.findall(region)]
+
+
+@pytest.mark.parametrize(("options", "steps", "shapes"), [
+    ({}, 4, ["32x128", "128x16"]), ({"letters": "tn", "at": "%k, %i"}, 2, ["32x64", "64x16"]),
+    ({"a": "i8x32x32", "b": "u8x32x16", "c": "i32x32x16"}, 8, ["32x256", "256x16"]),
+    # Sums and factors take registers.
+    ({"a": "bf16x64x32", "c": "f32x64x16"}, 2, ["64x64", "64x16"]),
+])
+def test_sums_are_unrolled_and_the_rest_is_done_in_a_loop_behind(options, steps, shapes):
+    first, second = loops_of(product(**options))
+    assert (first[0], first[2], first[3]) == ("0", 32 * steps, shapes)
+    assert second[0] == first[1]
+    assert (second[2], second[3]) == (32, [options.get("a", "bf16x32x32").partition("x")[2],
+                                          options.get("b", "bf16x32x16").partition("x")[2]])
+
+
+@pytest.mark.parametrize(("sizes", "loops"), [
+    ({"x": "64x256", "y": "256x64"}, [("0", "256", 128)]),
+    ({"x": "64x300", "y": "300x64"}, [("0", "256", 128), ("256", "300", 32)]),
+    ({"x": "64x72", "y": "72x64"}, [("0", "64", 64), ("64", "72", 32)]),
+    ({"x": "64x40", "y": "40x64"}, [("0", "40", 32)]),
+])
+def test_where_the_sum_is_known_there_is_no_loop_without_an_iteration(sizes, loops):
+    source = product(**sizes).replace("%last = size %x[1] : index",
+                                      f"%last = constant {sizes['x'].partition('x')[2]} : index")
+    assert [loop[:3] for loop in loops_of(source)] == loops
+
+
+@pytest.mark.parametrize("options", [
+    {"a": "bf16x64x32", "c": "f32x64x32", "b": "bf16x32x32"},  # registers
+    {"inside": f"%e = max %d, %c : {C}", "carried": "%e"}, {"inside": f"%e = max %d, %c : {C}"},
+    {"at": "%i, %n"}, {"at": "%k, %i"},  # the first factor does not move along the sum
+    {"a": "bf16x32x16", "b": "bf16x16x16"},  # steps leave some out
+    {"carried": "%c"},
+    {"inside": f"%E = cooperative_matrix_load %y[%i, %k] : coopmatrix<bf16x32x16,matrix_b>"
+               f"%e = cooperative_matrix_mul_add %A, %E, %d : {C}", "carried": "%e"},
+])
+def test_other_loops_are_left_as_they_are(options):
+    (loop,) = loops_of(product(**options))
+    assert loop[2] == 32
+
+
+def test_loops_of_several_sums_and_inside_of_others_are_unrolled():
+    source = f"""func @f(%x: memref<bf16x?x?>, %y: memref<bf16x?x?>, %z: memref<f32x?x?>) {{
+        %last = size %x[1] : index  %Z = constant 0 : {C}
+        parallel {{ for %i = 0, 64, 32 {{
+            %C, %D = for %k = 0, %last, 16 init(%c=%Z, %d=%Z) -> ({C}, {C}) {{
+                %A = cooperative_matrix_load.both_checked %x[%i, %k] : coopmatrix<bf16x32x16,matrix_a>
+                %B = cooperative_matrix_load.both_checked %y[%k, %i] : coopmatrix<bf16x16x16,matrix_b>
+                %c1 = cooperative_matrix_mul_add %A, %B, %c : {C}
+                %E = cooperative_matrix_load.both_checked %y[%k, 0] : coopmatrix<bf16x16x16,matrix_b>
+                %d1 = cooperative_matrix_mul_add %A, %E, %d : {C}
+                yield (%c1, %d1)
+            }}
+            %S = add %C, %D : {C}
+            cooperative_matrix_store.both_checked %S, %z[%i, %i]
+        }} }}
+    }}"""
+    canonical = lowered(source).passes.stages()["canonical"]
+    assert "coopmatrix<bf16x32x64,matrix_a>" in canonical
+    assert canonical.count("coopmatrix<bf16x64x16,matrix_b>") == 2
 
 
 @pytest.mark.parametrize(("options", "reason"), [

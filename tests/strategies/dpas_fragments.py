@@ -117,19 +117,26 @@ class DpasFragmentProgram(FragmentProgram):
         self.new(added, added.bound + bound, f"cooperative_matrix_mul_add {names[0]}, {names[1]}, {added.name}")
 
     def sum_up(self) -> None:
-        """A loop over all columns of what is read, the last factors of which are cut off."""
+        """A loop over all columns of what is read, the last factors of which are cut off.
+
+        Where it does nothing but add products, it may be unrolled.
+        """
         added, inner, types = self.pick(_is_whole), self.terms, self.factors
         made = self.made(added, added.bound + 9 * 132, self.name())
         a, b = (f"coopmatrix<{type}x{rows}x{columns},matrix_{use}>" for type, rows, columns, use in (
             (types[0], added.rows, inner, "a"), (types[1], inner, added.columns, "b")))
         row, letter, column = 4 * self.random.randint(0, 20), self.random.choice("nt"), 4 * self.random.randint(0, 20)
-        yielded, place = self.random.choice(("%d", "%e")), f"{column}, %k" if letter == "t" else f"%k, {column}"
+        place = f"{column}, %k" if letter == "t" else f"%k, {column}"
+        first, stop = self.random.choice((("%first", "%inner"),) * 2 + ((0, 4 * self.random.randint(1, 33)),
+                                                                      (4 * self.random.randint(0, 9), "%inner")))
+        yielded = self.random.choice(("%d", "%d", "%e"))
+        largest = f"%e = max %d, %c : {added.type} " if yielded == "%e" or self.random.random() < 0.3 else ""
         self.lines.append(
-            f"{made.name} = for %k = %first, %inner, {inner} init(%c={added.name}) -> ({added.type}) {{ "
+            f"{made.name} = for %k = {first}, {stop}, {inner} init(%c={added.name}) -> ({added.type}) {{ "
             f"%a = cooperative_matrix_load.both_checked %x{types[0]}[{row}, %k] : {a} "
             f"%b = cooperative_matrix_load.{letter}.both_checked %x{types[1]}[{place}] : {b} "
             f"%d = cooperative_matrix_mul_add %a, %b, %c : {added.type} "
-            f"%e = max %d, %c : {added.type} yield ({yielded}) }}")
+            f"{largest}yield ({yielded}) }}")
 
     def reduce(self) -> None:
         matrix, kind = self.pick(_is_whole), self.random.choice(("add", "max", "min"))

@@ -98,7 +98,7 @@ def analyse(function: ops.Function, device: Device, options: LoweringOptions) ->
         from tl_dpnp.lowering.fragments import choose_fragments
 
         fragments = choose_fragments(rename_uniquely(function), device, options)
-    canonical = canonicalize(function, fragments.kept)
+    canonical = canonicalize(function, fragments.kept, fragments.unrolled)
     placements = place_temporaries(canonical, device.local_memory)
     temporaries = local_memory_of(list(placements.values()))
     engine = engine_of(device, options, temporaries)

@@ -20,13 +20,16 @@ from tl_dpnp.scalars import I1, ScalarType
 __all__ = ["canonicalize", "fold_constants", "remove_dead_code", "rename_uniquely"]
 
 
-def canonicalize(function: ops.Function, kept: Mapping[int, BlocksFit | None] | None = None) -> ops.Function:
+def canonicalize(
+    function: ops.Function, kept: Mapping[int, BlocksFit | None] | None = None,
+    unrolled: Mapping[int, tuple[ops.Operation, ...]] | None = None,
+) -> ops.Function:
     """Return `function` in canonical form; it computes the same.
 
-    Regions of work-items stay whose numbers are `kept` (`fragments.py`).
+    Regions of work-items stay whose numbers are `kept` (`fragments.py`), or become what they are `unrolled` to.
     """
     if has_work_items(function):
-        function = spread_work_items(rename_uniquely(function), kept or {})
+        function = spread_work_items(rename_uniquely(function), kept or {}, unrolled or {})
     return remove_dead_code(fold_constants(rename_uniquely(decompose(function))))
 
 

@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
+from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.dpas.operands import may_be_surface
 from tl_dpnp.kernels.dpas.rows import DpasRow, find_row
 from tl_dpnp.kernels.dpas.sums import COLUMNS, LANES
+from tl_dpnp.kernels.dpas.tile_blocks import TileLoads, loads_of_a, loads_of_b
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import CooperativeMatrixType
 from tl_dpnp.lowering.fragment_choice import OUTSIDE, BlocksFit, regions_of, uses_work_item
@@ -26,8 +28,8 @@ from tl_dpnp.records import dataclass
 from tl_dpnp.target.catalog import DPAS
 
 __all__ = [
-    "SubgroupRegion", "do_rows_follow", "factors_in", "limits_in", "lines_along", "product_row", "products_in",
-    "registers_needed",
+    "SubgroupRegion", "do_rows_follow", "factor_loads", "factors_in", "limits_in", "lines_along", "product_row",
+    "products_in", "registers_needed",
 ]
 
 _PLAIN = (ops.ScalarOperation, ops.GroupId, ops.GroupSize, ops.Load, ops.Store, ops.SizeOf, ops.If, ops.For, ops.Yield,
@@ -94,6 +96,17 @@ def lines_along(operation: ops.CooperativeMatrixLoad | ops.CooperativeMatrixStor
 def do_rows_follow(operation: ops.CooperativeMatrixLoad | ops.CooperativeMatrixStore) -> bool:
     """Return whether the rows of each column of a matrix follow one another in memory."""
     return lines_along(operation) == (1 if operation.transpose else 0)
+
+
+def factor_loads(operation: ops.CooperativeMatrixLoad, use: Factor) -> TileLoads:
+    """Return the messages of a factor."""
+    rows_follow, type = do_rows_follow(operation), operation.type
+    # Lines of the first factor are rows, of the second one columns.
+    if use.is_first:
+        kernel = MicroKernel(use.row, type.rows // LANES, 1, type.columns // use.row.k)
+        return loads_of_a(kernel, along_k=not rows_follow)
+    kernel = MicroKernel(use.row, 1, type.columns // COLUMNS, type.rows // use.row.k)
+    return loads_of_b(kernel, rows_follow, "ordered")
 
 
 def limits_in(region: ops.Region) -> dict[str, ops.Operand]:

@@ -43,12 +43,13 @@ class FragmentChoice(NamedTuple):
 
     Each comes with what decides at run time whether it can be run so, if anything does: else it becomes phases of all
     work-items.  `registers` is the size of a GPU thread's register file that the regions are made for, 0 where it does
-    not matter.
+    not matter.  `unrolled` has, for some regions, what is run in the place of them: the last one is a region.
     """
 
     kept: Mapping[int, BlocksFit | None] = {}
     remarks: tuple[str, ...] = ()
     registers: int = 0
+    unrolled: Mapping[int, tuple[ops.Operation, ...]] = {}
 
 
 def regions_of(function: ops.Function) -> Iterator[ops.Parallel | ops.ForeachTile]:

@@ -20,6 +20,7 @@ from tl_dpnp.lowering.fragment_choice import BlocksFit, FragmentChoice, regions_
 from tl_dpnp.lowering.fragment_registers import most_registers
 from tl_dpnp.lowering.mappings.frames import FRAMES
 from tl_dpnp.lowering.tactics.rounding import rounding
+from tl_dpnp.lowering.unrolled_sums import unrolled_sums
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import Precision, ScalarType
 from tl_dpnp.target.catalog import TENSOR_CORES
@@ -55,7 +56,7 @@ def choose_fragments(function: ops.Function, device: Device, options: LoweringOp
         return FragmentChoice()  # it has neither warps nor DPAS
     missing = _missing_for_dpas(lanes, options) if lanes else _missing(device)
     missing = missing or _missing_for_all(options)
-    kept, remarks = dict[int, BlocksFit | None](), []
+    kept, remarks, unrolled = dict[int, BlocksFit | None](), [], dict[int, tuple[ops.Operation, ...]]()
     for number, region in enumerate(regions_of(function)):
         if not any(operation.is_cooperative for operation in region.body.walk()):
             continue
@@ -65,12 +66,14 @@ def choose_fragments(function: ops.Function, device: Device, options: LoweringOp
         where = f"the matrices of {region.mnemonic}" + (f" in line {region.span.line}" * (region.span != ops.NO_SPAN))
         if reason is None:
             kept[number] = found.guard
+            if isinstance(found, SubgroupRegion):
+                unrolled[number] = unrolled_sums(found)
             by = sorted(_instructions(region, options.precision, lanes))
             otherwise = ", in local memory where messages cannot move blocks" if found.guard else ""
             remarks.append(f"{where} are in registers{', multiplied by ' * bool(by)}{', '.join(by)}{otherwise}")
         else:
             remarks.append(f"{where} are in local memory: {reason}")
-    return FragmentChoice(kept, tuple(remarks), _MOST_REGISTERS if lanes and kept else 0)
+    return FragmentChoice(kept, tuple(remarks), _MOST_REGISTERS if lanes and kept else 0, unrolled)
 
 
 def _instructions(region: ops.Parallel | ops.ForeachTile, precision: Precision, lanes: int) -> set[str]:

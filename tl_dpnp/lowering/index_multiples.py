@@ -52,6 +52,8 @@ def multiples_in(function: ops.Function, region: ops.Region) -> Multiples:
                 known[operation.results[0].name] = Multiple(1)
             case ops.Arith(kind=kind, lhs=lhs, rhs=rhs, result=result) if result.type == INDEX:
                 _note(known, result, _arithmetic(kind, multiple_of(lhs, known), multiple_of(rhs, known)))
+            case ops.Math(kind="max", arguments=(_, ops.Constant(value=0)), result=result) if result.type == INDEX:
+                known[result.name] = Multiple(1)
             case ops.Cast(operand=operand, result=result) if result.type == INDEX:
                 _note(known, result, multiple_of(operand, known))
             case ops.For(variable=variable, start=start, step=step):

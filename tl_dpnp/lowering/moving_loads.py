@@ -56,17 +56,23 @@ def moving_loads(
     `loads_of` returns the messages of a factor that is loaded, None for other matrices.
     """
     found: dict[str, list[MovingLoad]] = {}
+
+    def visit(region: ops.Region, room: int) -> None:
+        """Look at loops, those inside of others in the registers that these leave."""
+        for operation in region:
+            left = room
+            if isinstance(operation, ops.For) and operation.variable.name in limits:
+                for load in _moving_in(operation, loads_of):
+                    more = len(load.loads.loads) - 1  # a register is counted for each load
+                    if more <= left:
+                        left -= more
+                        found.setdefault(operation.variable.name, []).append(load)
+            for inner in operation.regions:
+                visit(inner, left)
+
     for region in regions_of(function):
         limits = limits_in(region.body)
-        # A register is counted for each load.
-        room = DPAS[LANES].by_blocks.registers - registers_needed(region.body, spreads)
-        for loop in region.body.walk():
-            if isinstance(loop, ops.For) and loop.variable.name in limits:
-                for load in _moving_in(loop, loads_of):
-                    more = len(load.loads.loads) - 1
-                    if more <= room:
-                        room -= more
-                        found.setdefault(loop.variable.name, []).append(load)
+        visit(region.body, DPAS[LANES].by_blocks.registers - registers_needed(region.body, spreads))
     return found
 
 

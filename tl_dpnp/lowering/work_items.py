@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tl_dpnp.errors import Span
@@ -30,10 +31,14 @@ def has_work_items(function: ops.Function) -> bool:
     return any(isinstance(operation, kinds) or operation.is_cooperative for operation in function.body.walk())
 
 
-def spread_work_items(function: ops.Function, kept: Mapping[int, BlocksFit | None]) -> ops.Function:
+def spread_work_items(
+    function: ops.Function, kept: Mapping[int, BlocksFit | None],
+    unrolled: Mapping[int, tuple[ops.Operation, ...]] = MappingProxyType({}),
+) -> ops.Function:
     """Return a function without instructions about work-items; the names of `function` must be unique.
 
-    Regions whose numbers are `kept` stay, with the constants that they use: where what comes with them allows it.
+    Regions whose numbers are `kept` stay, with the constants that they use: where what comes with them allows it.  What
+    some of them are `unrolled` to takes their places then.
     """
     taken = {parameter.name for parameter in function.parameters}
     for operation in function.body.walk():
@@ -41,16 +46,17 @@ def spread_work_items(function: ops.Function, kept: Mapping[int, BlocksFit | Non
     constants = {operation.result.name: operation for operation in function.body.walk()
                  if isinstance(operation, ops.CooperativeMatrixConstruct) and operation.is_constant}
     staying = {id(region): kept[number] for number, region in enumerate(regions_of(function)) if number in kept}
+    instead = {id(region): unrolled[number] for number, region in enumerate(regions_of(function)) if number in unrolled}
     used = {operand.name for region in regions_of(function) if id(region) in staying
             for inner in region.body.walk() for operand in inner.operands if isinstance(operand, ops.Value)}
     items = ops.work_items_of(function)
-    return replace_body(function, _spread(function.body, _Spreading(items, taken, constants, staying, used)))
+    return replace_body(function, _spread(function.body, _Spreading(items, taken, constants, staying, used, instead)))
 
 
 class _Spreading(NamedTuple):
     """What regions are spread by; those with the identities `staying` are not, and use the values `used`.
 
-    What stays comes with what decides at run time whether it is run, if anything does.
+    What stays comes with what decides at run time whether it is run, if anything does, and with what is run `instead`.
     """
 
     items: ops.WorkItems
@@ -58,6 +64,7 @@ class _Spreading(NamedTuple):
     constants: _Constants
     staying: Mapping[int, BlocksFit | None]
     used: Container[str]
+    instead: Mapping[int, tuple[ops.Operation, ...]]
 
 
 def _spread(region: ops.Region, by: _Spreading) -> Iterator[ops.Operation]:
@@ -72,9 +79,10 @@ def _spread(region: ops.Region, by: _Spreading) -> Iterator[ops.Operation]:
             yield ops.Cast(operand=number, result=operation.result, span=operation.span)
             continue
         stays, guard = id(operation) in by.staying, by.staying.get(id(operation))
-        operation = with_regions(operation, [ops.Region(tuple(_spread(inner, by))) for inner in operation.regions])
+        kept = [_spread_inside(each, by) for each in by.instead.get(id(operation), (operation,))]
+        operation = _spread_inside(operation, by)
         if not isinstance(operation, ops.Parallel | ops.ForeachTile) or (stays and guard is None):
-            yield operation
+            yield from kept
             continue
         own = {inner.span for inner in operation.body.walk()}
         phases = _placed(_written(operation, items, by, is_apart=stays), operation.span, own)
@@ -85,8 +93,12 @@ def _spread(region: ops.Region, by: _Spreading) -> Iterator[ops.Operation]:
             while fit.name in by.taken:
                 fit = replace(fit, name=f"{fit.name}_")
             yield replace(guard, result=fit, span=operation.span)
-            yield ops.If(condition=fit, outputs=(), then=ops.Region((operation,)),
+            yield ops.If(condition=fit, outputs=(), then=ops.Region(tuple(kept)),
                          otherwise=ops.Region(tuple(phases)), span=operation.span)
+
+
+def _spread_inside(operation: ops.Operation, by: _Spreading) -> ops.Operation:
+    return with_regions(operation, [ops.Region(tuple(_spread(inner, by))) for inner in operation.regions])
 
 
 def _written(

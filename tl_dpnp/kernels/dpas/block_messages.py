@@ -162,6 +162,20 @@ class BlockMessages:
         line = f"add (M1_NM,1) $0(0,{field})<1> $0(0,{field})<0;1,0> {elements}:d"
         inline_assembly(self.builder, ir.VoidType(), [line], "rw", [header])
 
+    def together(self, headers: Sequence[ir.Value]) -> ir.Value:
+        """Return movable headers, a power of two of them, as one value; not where messages are emulated."""
+        packed: ir.Value = ir.Constant(ir.VectorType(I32, len(headers)), ir.Undefined)
+        for number, header in enumerate(headers):
+            packed = self.builder.insert_element(packed, header, constant(I32, number))
+        lines = [f"mov (M1_NM,16) $0({number},0)<1> $1({number},0)<1;1,0>" for number in range(len(headers))]
+        return inline_assembly(self.builder, packed.type, lines, "=rw,rw", [packed])
+
+    def move_together(self, headers: ir.Value, step: ir.Value) -> None:
+        """Let all of the headers in a value move on by a step, of two of them by an instruction."""
+        lines = [f"add (M1_NM,32) $0({number},0)<1> $0({number},0)<1;1,0> $1(0,0)<0;16,1>"
+                 for number in range(0, headers.type.count, 2)]
+        inline_assembly(self.builder, ir.VoidType(), lines, "rw,rw", [headers, step])
+
     def spread(self, fields: dict[int, ir.Value]) -> ir.Value:
         """Return a value whose lanes are the fields of a header, 0 where there is none."""
         lane = self.builder.trunc(self.lane, I32)
@@ -182,11 +196,15 @@ class BlockMessages:
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
-    def load(self, header: ir.Value, block: Block, type_: ir.Type) -> ir.Value:
-        """Load a block, as a value of a type that has its registers; not where messages are emulated."""
+    def load(self, header: ir.Value, block: Block, type_: ir.Type, number: int = 0) -> ir.Value:
+        """Load a block, as a value of a type that has its registers; not where messages are emulated.
+
+        Of several headers in one value, the block is that of one of them.
+        """
         length = min(_MOST_LENGTH, block.registers)
         descriptor = _LOAD | block.descriptor | length << _LENGTH_BIT
-        text = f"raw_sends.{_PORT}.1.0.{length} (M1_NM,1) 0x0:ud {descriptor:#x}:ud $1.0 %null.0 $0.0"
+        place = number * RULES.register_bytes
+        text = f"raw_sends.{_PORT}.1.0.{length} (M1_NM,1) 0x0:ud {descriptor:#x}:ud $1.{place} %null.0 $0.0"
         return inline_assembly(self.builder, type_, [text], "=rw,rw", [header])
 
     def prefetch(self, header: ir.Value, block: Block) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from llvmlite import ir
 
@@ -14,10 +15,12 @@ from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.dpas.tile_blocks import TileLoads
 from tl_dpnp.kernels.llvm import index
 
-__all__ = ["Fragments", "factor_headers", "load_block", "load_factor", "unbroadcast"]
+__all__ = ["Fragments", "Header", "MovingHeaders", "factor_headers", "load_block", "load_factor", "unbroadcast"]
 
 #: Fragments by their blocks of lines and steps along the sum.
 Fragments = dict[tuple[int, int], Part]
+#: Headers in a value at most.
+_TOGETHER = 8
 
 
 def factor_headers(
@@ -34,14 +37,56 @@ def factor_headers(
             for load, moved in zip(loads.loads, places, strict=True)]
 
 
+class Header(NamedTuple):
+    """A header of a message, as one of some in a value."""
+
+    value: ir.Value
+    number: int = 0
+
+
+class MovingHeaders(NamedTuple):
+    """Headers of messages that move on alike: values of up to eight, whose steps are other values or numbers."""
+
+    headers: tuple[Header, ...]
+    steps: tuple[tuple[ir.Value, ir.Value | int], ...]
+    field: int
+
+    @classmethod
+    def of(
+        cls, messages: BlockMessages, headers: Sequence[ir.Value], distances: Sequence[int], field: int
+    ) -> MovingHeaders:
+        """Return headers that move by some distances, each in a field."""
+        found: list[Header] = []
+        steps: list[tuple[ir.Value, ir.Value | int]] = []
+        while len(found) < len(headers):
+            first, distance = len(found), distances[len(found)]
+            alike = next((place for place in range(first, len(headers)) if distances[place] != distance), len(headers))
+            count = max(count for count in (1, 2, 4, _TOGETHER) if count <= alike - first)
+            own = headers[first : first + count]
+            if count == 1:
+                steps.append((messages.movable(own[0]), distance))
+            else:
+                steps.append((messages.together(own), messages.step(field, distance)))
+            found += [Header(steps[-1][0], number) for number in range(count)]
+        return cls(tuple(found), tuple(steps), field)
+
+    def move(self, messages: BlockMessages) -> None:
+        """Go on by the distances."""
+        for value, step in self.steps:
+            if isinstance(step, int):
+                messages.move(value, self.field, step)
+            else:
+                messages.move_together(value, step)
+
+
 def load_factor(
-    messages: BlockMessages, row: DpasRow, loads: TileLoads, is_first: bool, headers: Sequence[ir.Value]
+    messages: BlockMessages, row: DpasRow, loads: TileLoads, is_first: bool, headers: Sequence[Header]
 ) -> Fragments:
     """Load a first factor, or a second one, by messages with these headers."""
     found: Fragments = {}
     type_ = operand_types(row)[1 if is_first else 0]
-    for load, header in zip(loads.loads, headers, strict=True):
-        loaded = None if messages.emulated else messages.load(header, load.block, load.block.type)
+    for load, (header, number) in zip(loads.loads, headers, strict=True):
+        loaded = None if messages.emulated else messages.load(header, load.block, load.block.type, number)
         if loaded is not None and load.block.is_taken_apart:
             loaded = taken_apart(messages.builder, loaded, load.block)
         for fragment, offset in load.fragments.items():

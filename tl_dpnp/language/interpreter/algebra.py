@@ -15,7 +15,7 @@ import numpy as np
 
 from tl_dpnp.language import ops
 from tl_dpnp.language.interpreter.fault import BoundsFault
-from tl_dpnp.language.interpreter.scalar import Array, Scalar, compute_dtype, decode, encode
+from tl_dpnp.language.interpreter.scalar import Array, Scalar, compute_dtype, decode, encode, quietly
 from tl_dpnp.scalars import ScalarType
 
 __all__ = ["accumulator_dtype", "update"]
@@ -30,7 +30,7 @@ def accumulator_dtype(element: ScalarType) -> np.dtype[Any]:
     return compute_dtype(element)
 
 
-@np.errstate(all="ignore")
+@quietly
 def update(
     operation: ops.LinearAlgebra, alpha: Scalar, inputs: Sequence[Array], beta: Scalar | None, output: Array
 ) -> None:

@@ -68,8 +68,9 @@ def interpret(
     extents = (group_size, 1, 1) if isinstance(group_size, int) else group_size
     launch = _Launch(extents, ops.work_items_of(function), debug, source, order, max_steps, trace)
     values = bind(function, arguments)
-    for group in launch.ordered(range(math.prod(extents))):
-        WorkGroup(launch, group, dict(values)).run(function.body)
+    with scalar.silence():
+        for group in launch.ordered(range(math.prod(extents))):
+            WorkGroup(launch, group, dict(values)).run(function.body)
 
 
 @dataclass

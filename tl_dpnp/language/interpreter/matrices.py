@@ -14,7 +14,7 @@ import numpy as np
 from tl_dpnp.language import ops
 from tl_dpnp.language.interpreter.algebra import accumulator_dtype
 from tl_dpnp.language.interpreter.fault import Fault
-from tl_dpnp.language.interpreter.scalar import Array, Scalar, compute_dtype, convert, decode, encode
+from tl_dpnp.language.interpreter.scalar import Array, Scalar, compute_dtype, convert, decode, encode, quietly
 from tl_dpnp.language.types import CooperativeMatrixType, MemrefType
 from tl_dpnp.scalars import ScalarType
 
@@ -36,7 +36,7 @@ def componentwise(
     return made(type, lambda i, j: single({name: matrix[i, j] for name, matrix in matrices.items()}))
 
 
-@np.errstate(all="ignore")
+@quietly
 def multiplied(a: Array, b: Array, c: Array, kept: ScalarType, to: ScalarType) -> Array:
     """Return a · b + c, summed up as linear algebra is, rounded to the type `kept` and converted to another one."""
     wide = accumulator_dtype(kept)
@@ -47,7 +47,7 @@ def multiplied(a: Array, b: Array, c: Array, kept: ScalarType, to: ScalarType) -
     return result
 
 
-@np.errstate(all="ignore")
+@quietly
 def reduced(kind: str, matrix: Array, axis: int, component: ScalarType) -> Array:
     """Return the sums (``add``), or the largest (``max``) or smallest (``min``) components, along an axis, which stays.
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
-from typing import Any, TypeAlias
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -18,11 +20,43 @@ from tl_dpnp.language.interpreter.fault import Fault
 from tl_dpnp.scalars import BF16, F16, ScalarType
 
 __all__ = ["Array", "Scalar", "arith", "compare", "compute_dtype", "convert", "decode", "encode", "from_python",
-           "is_in_range", "mathematics", "reinterpret", "unary", "unpacked"]
+           "is_in_range", "mathematics", "quietly", "reinterpret", "silence", "unary", "unpacked"]
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 #: A NumPy scalar; NumPy's own scalar types do not describe arithmetic well enough to say more.
 Scalar: TypeAlias = Any
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_thread = threading.local()
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """Keep NumPy from warning of overflows and the like, for all operations inside: setting that takes as long as one.
+    """
+    before = is_silent()
+    with np.errstate(all="ignore"):
+        _thread.is_silent = True
+        try:
+            yield
+        finally:
+            _thread.is_silent = before
+
+
+def is_silent() -> bool:
+    """Return whether this thread is inside `silence`."""
+    return bool(getattr(_thread, "is_silent", False))
+
+
+def quietly(function: _Function) -> _Function:
+    """Make a function one of which NumPy gives no warnings."""
+    @functools.wraps(function)
+    def quiet(*args: Any, **kwargs: Any) -> Any:
+        if is_silent():
+            return function(*args, **kwargs)
+        with np.errstate(all="ignore"):
+            return function(*args, **kwargs)
+
+    return cast(_Function, quiet)
 
 
 @functools.cache
@@ -77,14 +111,14 @@ def _wrapped(value: int, scalar_type: ScalarType) -> Scalar:
     return compute_dtype(scalar_type).type(value)
 
 
+@quietly
 def from_python(value: complex, scalar_type: ScalarType) -> Scalar:
     """Return a Python number, bool and int included, as a scalar: integers must be in range, floats are rounded."""
     if scalar_type.is_boolean:
         return np.bool_(value)
     if scalar_type.is_integer:
         return compute_dtype(scalar_type).type(operator.index(value))  # type: ignore[arg-type]
-    with np.errstate(all="ignore"):
-        return _rounded(value, scalar_type)
+    return _rounded(value, scalar_type)
 
 
 def is_in_range(value: Scalar, source: ScalarType, target: ScalarType) -> bool:
@@ -94,7 +128,7 @@ def is_in_range(value: Scalar, source: ScalarType, target: ScalarType) -> bool:
     return bool(np.isfinite(value.real)) and target.minimum <= int(value.real) <= target.maximum
 
 
-@np.errstate(all="ignore")
+@quietly
 def convert(value: Scalar, source: ScalarType, target: ScalarType, strict: bool = False) -> Scalar:
     """Cast a scalar: to i1 asks whether it differs from zero; to integers wraps, or truncates a float.
 
@@ -132,7 +166,7 @@ _WRAPPING: dict[str, Callable[[Any, Any], Any]] = {
 _UNARY: dict[str, Callable[[Any], Any]] = {"neg": np.negative, "not": np.invert, "conj": np.conjugate}
 
 
-@np.errstate(all="ignore")
+@quietly
 def arith(kind: str, scalar_type: ScalarType, lhs: Scalar, rhs: Scalar, strict: bool = False) -> Scalar:
     """Compute ``arith.<kind>``; with `strict`, integer division by zero and over-wide shifts raise `Fault`."""
     if kind in _WRAPPING:
@@ -155,7 +189,7 @@ def arith(kind: str, scalar_type: ScalarType, lhs: Scalar, rhs: Scalar, strict: 
     return _wrapped(a << b if kind == "shl" else a >> b, scalar_type)
 
 
-@np.errstate(all="ignore")
+@quietly
 def unary(kind: str, scalar_type: ScalarType, operand: Scalar) -> Scalar:
     """Compute ``arith.neg``, ``arith.not`` or ``arith.conj``."""
     return _finish(_UNARY[kind](operand), scalar_type)
@@ -181,7 +215,7 @@ def compare(kind: str, lhs: Scalar, rhs: Scalar) -> Scalar:
     return np.bool_(_COMPARISONS[kind](lhs, rhs))
 
 
-@np.errstate(all="ignore")
+@quietly
 def mathematics(
     meaning: Callable[..., Any], scalar_type: ScalarType, arguments: tuple[Scalar, ...], is_exact: bool
 ) -> Scalar:

@@ -14,7 +14,15 @@ from tl_dpnp.kernels import intrinsics
 from tl_dpnp.kernels.dpas.accumulators import Part
 from tl_dpnp.kernels.dpas.block_messages import Surface
 from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW
-from tl_dpnp.kernels.dpas.factor_loads import Fragments, factor_headers, load_block, load_factor, unbroadcast
+from tl_dpnp.kernels.dpas.factor_loads import (
+    Fragments,
+    Header,
+    MovingHeaders,
+    factor_headers,
+    load_block,
+    load_factor,
+    unbroadcast,
+)
 from tl_dpnp.kernels.dpas.gemm import uniform
 from tl_dpnp.kernels.dpas.matrix_blocks import (
     block_columns,
@@ -30,10 +38,9 @@ from tl_dpnp.kernels.dpas.matrix_blocks import (
     store_row,
     with_element,
 )
-from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.dpas.operands import may_be_surface
 from tl_dpnp.kernels.dpas.sums import COLUMNS, LANES, SumRegisters, messages_of, registers_for
-from tl_dpnp.kernels.dpas.tile_blocks import TileLoads, loads_of_a, loads_of_b
+from tl_dpnp.kernels.dpas.tile_blocks import TileLoads
 from tl_dpnp.kernels.llvm import (
     GLOBAL,
     I32,
@@ -57,6 +64,7 @@ from tl_dpnp.lowering.coalescing import holder_of, places_in
 from tl_dpnp.lowering.dpas_fragments import (
     Factor,
     do_rows_follow,
+    factor_loads,
     factors_in,
     limits_in,
     lines_along,
@@ -107,7 +115,7 @@ class DpasFragments(MatrixWriter[Place]):
     factors: dict[tuple[ir.Function, str], Fragments] = field(default_factory=dict)
     blocks: dict[tuple[ir.Function, str, tuple[int, int]], ir.Value] = field(default_factory=dict)
     #: The headers of factors that move, which loops change in place.
-    headers: dict[tuple[ir.Function, str], list[ir.Value]] = field(default_factory=dict)
+    headers: dict[tuple[ir.Function, str], MovingHeaders] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sums = registers_for(self.emulated)
@@ -460,29 +468,19 @@ class DpasFragments(MatrixWriter[Place]):
 
     def _loads_of(self, operation: ops.CooperativeMatrixLoad) -> TileLoads | None:
         """Return the messages of a factor, None for other matrices."""
-        use, type = self.used.get(operation.result.name), operation.type
-        if use is None:
-            return None
-        # Lines of the first factor are rows, of the second one columns.
-        rows_follow = do_rows_follow(operation)
-        if use.is_first:
-            kernel = MicroKernel(use.row, type.rows // LANES, 1, type.columns // use.row.k)
-            return loads_of_a(kernel, along_k=not rows_follow)
-        kernel = MicroKernel(use.row, 1, type.columns // COLUMNS, type.rows // use.row.k)
-        return loads_of_b(kernel, rows_follow, "ordered")
+        use = self.used.get(operation.result.name)
+        return None if use is None else factor_loads(operation, use)
 
     def _load_factor(self, b: ir.IRBuilder, operation: ops.CooperativeMatrixLoad, access: _Access) -> None:
         """Load a factor; one that moves, from where it is now."""
         messages, loads, name = messages_of(b, self.emulated), self._loads_of(operation), operation.result.name
         assert loads is not None
-        headers = self.headers.get((b.function, name))
-        if headers is None:
-            headers = factor_headers(messages, loads, access.surface, access.place)
+        moving, use = self.headers.get((b.function, name)), self.used[name]
+        if moving is None:
+            headers = [*map(Header, factor_headers(messages, loads, access.surface, access.place))]
         else:
-            moving = self.moved[name]
-            for header, load in zip(headers, loads.loads, strict=True):
-                messages.move(header, moving.field, moving.distance(load.block))
-        use = self.used[name]
+            moving.move(messages)
+            headers = [*moving.headers]
         self.factors[b.function, name] = load_factor(messages, use.row, loads, use.is_first, headers)
 
     @cached_property
@@ -490,17 +488,14 @@ class DpasFragments(MatrixWriter[Place]):
         """The factors that move, by the variables of loops; none where messages are emulated."""
         return {} if self.emulated else moving_loads(self.writer.function, self.spreads, self._loads_of)
 
-    @cached_property
-    def moved(self) -> dict[str, MovingLoad]:
-        """The same by their own names."""
-        return {load.operation.result.name: load for loads in self.moving.values() for load in loads}
-
-    def before_loop(self, loop: ops.For) -> None:
-        for load in self.moving.get(loop.variable.name, ()):
+    def before_loop(self, loop: ops.For) -> bool:
+        loads = self.moving.get(loop.variable.name, ())
+        for load in loads:
             indices = [loop.start if index == loop.variable else index for index in load.operation.indices]
             arguments, access_of = self._place(load.operation, indices)
             self.evaluate("headers", partial(self._begin_moving, load, access_of), load.operation,
                           (INDEX,) * len(arguments), arguments)
+        return bool(loads)  # they end at a limit
 
     def _begin_moving(
         self, load: MovingLoad, access_of: Callable[[ir.IRBuilder, Sequence[ir.Value]], _Access], b: ir.IRBuilder,
@@ -509,7 +504,9 @@ class DpasFragments(MatrixWriter[Place]):
         """Make the headers of a factor, which each iteration begins by moving on."""
         messages, access = messages_of(b, self.emulated), access_of(b, given)
         headers = factor_headers(messages, load.loads, access.surface, access.place, load.field, load.distance)
-        self.headers[b.function, load.operation.result.name] = [*map(messages.movable, headers)]
+        distances = [load.distance(each.block) for each in load.loads.loads]
+        self.headers[b.function, load.operation.result.name] = MovingHeaders.of(
+            messages, headers, distances, load.field)
 
     def _load(self, b: ir.IRBuilder, operation: ops.CooperativeMatrixLoad, access: _Access) -> None:
         type, messages = operation.type, messages_of(b, self.emulated)

@@ -46,8 +46,12 @@ class MatrixWriter(ABC, Generic[Holder]):
     def take(self, value: ops.Value, holder: Holder, is_fixed: bool) -> None:
         """Define a matrix as what is held; where that may change while it is used, as a copy."""
 
-    def before_loop(self, loop: ops.For) -> None:
-        """Write what a loop needs in front of it, where it is entered."""
+    def before_loop(self, loop: ops.For) -> bool:
+        """Write what a loop needs in front of it, where it is entered.
+
+        Return whether 32 bits hold how often it runs, and had better: nothing else needs its counter.
+        """
+        return False
 
     @abstractmethod
     def cooperate(self, operation: ops.Operation) -> None:

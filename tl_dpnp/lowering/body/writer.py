@@ -320,19 +320,20 @@ class BodyWriter(RegionWriter):
         variables = [self.holder(value) for value in operation.carried]
         for variable, first in zip(variables, operation.initial, strict=True):
             self.pass_on(variable, first)
+        is_short = False
         if any(isinstance(inner, ops.CooperativeMatrixLoad) for inner in operation.body):
-            self.matrices.before_loop(operation)
+            is_short = self.matrices.before_loop(operation)
 
         def body() -> None:
             for value, variable in zip(operation.carried, variables, strict=True):
                 self.take(value, variable)  # what is yielded may be another one's value
             self.region(operation.body, variables)
 
-        if cannot_overflow(type_, start, stop, step):
+        if cannot_overflow(type_, start, stop, step) and not is_short:
             self.counted(operation.variable, start, stop, step, body)
         else:
             trips = call(intrinsics.trip_count(counter_type(type_)), start, stop, step)
-            self.repeated(operation.variable, start, trips, step, body)
+            self.repeated(operation.variable, start, trips, step, body, is_short)
         for value, variable in zip(operation.outputs, variables, strict=True):
             self.take(value, variable, is_fixed=True)
 
@@ -483,14 +484,20 @@ class BodyWriter(RegionWriter):
         self.leave_if_failed()
 
     def repeated(
-        self, variable: ops.Value, start: Expression, trips: Expression, step: Expression, body: Callable[[], None]
+        self, variable: ops.Value, start: Expression, trips: Expression, step: Expression, body: Callable[[], None],
+        is_short: bool = False,
     ) -> None:
-        """Write a loop that runs a number of times; its counter may wrap around behind the last one."""
-        counter, left = self.variable(start), self.variable(trips)
-        with self.loop(Comparison("!=", left, 0)), self.nested():
+        """Write a loop that runs a number of times, which 32 bits hold where it `is_short`.
+
+        Its counter may wrap around behind the last one.
+        """
+        counter = self.variable(start)
+        left = self.variable(call(intrinsics.conversion(INDEX, I32), trips) if is_short else trips)
+        goes_on = call(intrinsics.comparison("ne", I32), left, 0) if is_short else Comparison("!=", left, 0)
+        with self.loop(goes_on), self.nested():
             self.iteration(variable, counter, body)
             self.assign(counter, call(intrinsics.arithmetic("add", INDEX), counter, step))
-            self.assign(left, subtract(left, 1))
+            self.assign(left, call(intrinsics.arithmetic("sub", I32), left, 1) if is_short else subtract(left, 1))
         self.leave_if_failed()
 
     def iteration(self, variable: ops.Value, counter: Name, body: Callable[[], None]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.records import dataclass
 
-__all__ = ["Instruction", "has_types", "inner_loop", "mix", "parse", "straight_run"]
+__all__ = ["Instruction", "has_types", "inner_loop", "inner_loops", "mix", "parse", "straight_run"]
 
 _INSTRUCTION = re.compile(r"(?:/\* \[([0-9A-F]+)\]\s*\*/)?\s*(\([^)]*\)\s+)?([a-z]\w*)((?:\.\w+)*)\s*(.*)")
 _JUMPS = ("jmpi", "while", "goto", "brc", "brd")
@@ -92,6 +92,13 @@ def inner_loop(instructions: Sequence[Instruction]) -> list[Instruction]:
 
     All of the kernel where no innermost loop is where its DPAS are: a short k leaves none.
     """
+    loops = inner_loops(instructions)
+    loop = max(loops, key=lambda loop: (mix(loop)["dpas"] / len(loop), len(loop)), default=list(instructions))
+    return loop if mix(loop)["dpas"] or not mix(instructions)["dpas"] else list(instructions)
+
+
+def inner_loops(instructions: Sequence[Instruction]) -> list[list[Instruction]]:
+    """Return the loops that have no other one inside."""
     spans = []
     for number, instruction in enumerate(instructions):
         if instruction.name not in _JUMPS:
@@ -100,13 +107,8 @@ def inner_loop(instructions: Sequence[Instruction]) -> list[Instruction]:
         if backward:
             first = next(i for i, entry in enumerate(instructions) if entry.place >= max(backward))
             spans.append((first, number + 1))
-    inner = [
-        span for span in spans
-        if not any(other != span and span[0] <= other[0] and other[1] <= span[1] for other in spans)
-    ]
-    loops = [list(instructions[first:last]) for first, last in inner]
-    loop = max(loops, key=lambda loop: (mix(loop)["dpas"] / len(loop), len(loop)), default=list(instructions))
-    return loop if mix(loop)["dpas"] or not mix(instructions)["dpas"] else list(instructions)
+    return [list(instructions[first:last]) for first, last in spans if not any(
+        other != (first, last) and first <= other[0] and other[1] <= last for other in spans)]
 
 
 def mix(instructions: Sequence[Instruction]) -> Counter[str]:
