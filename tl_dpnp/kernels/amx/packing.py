@@ -160,11 +160,9 @@ class Packer:
             return [constant(_WORDS, 0)] * max(1, self.kernel.terms)
         if self.kernel.terms:
             low, *high = (self._terms(value) for value in found)
-            # LLVM would make one permutation of a shift and an or, which takes longer than both.
-            shifted = [target_of(b).kept(b, b.lshr(bits, constant(_WORDS, width))) for bits in low]
-            upper = constant(_WORDS, -1 << width)
-            return [functools.reduce(b.or_, [bits, *(b.and_(other[term], upper) for other in high)])
-                    for term, bits in enumerate(shifted)]
+            if not high:
+                return [b.lshr(bits, constant(_WORDS, width)) for bits in low]
+            return [self.tiles.upper_halves(*halves) for halves in zip(low, *high, strict=True)]
         missing = self.kernel.row.per_word - len(found)
         return [self.tiles.interleaved([*found, *[constant(found[0].type, 0)] * missing])]
 
