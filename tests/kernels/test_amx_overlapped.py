@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from tl_dpnp.kernels.amx.fetching import Fetching
 from tl_dpnp.kernels.amx.micro_kernel import tile_kernel_named
-from tl_dpnp.kernels.amx.overlapped import TERMS, Overlapped
+from tl_dpnp.kernels.amx.overlapped import Overlapped
 from tl_dpnp.kernels.amx.packing import Packer
 from tl_dpnp.kernels.amx.tiles import HardwareTiles
 from tl_dpnp.kernels.dpas.fragments import Matrix
@@ -71,15 +71,24 @@ def test_images_are_not_packed_before_the_last_step_that_reads_them(sizes):
             assert place < emitter.counts[operand == "B"]
 
 
-def test_tiles_of_two_terms_multiply_the_same_pairs():
-    """Two that follow one another in the order of memory, of A and of B."""
-    pairs = [(TERMS[a + place], TERMS[b + place]) for a, b in KERNEL.joined_products for place in range(2)]
-    assert sorted(pairs) == sorted(KERNEL.products)
+@pytest.mark.parametrize(("k", "words", "count"), [
+    (1, 2, 1), (4, 2, 1), (5, 5, 2), (10, 5, 2), (11, 8, 3), (16, 8, 3), (36, 2, 1), (42, 5, 2), (48, 8, 3)])
+def test_tiles_of_several_terms_multiply_the_same_pairs(k, words, count):
+    joined = KERNEL.joined(k)
+    assert (joined.words, len(joined.pairs)) == (words, count)
+    assert joined.words * max(map(len, joined.pairs)) <= 16
+    assert [pair for pairs in joined.pairs for pair in pairs] == list(KERNEL.products), "the largest ones last"
+
+
+@pytest.mark.parametrize("k", [17, 32, 49, 64])
+def test_no_tile_holds_several_terms_where_more_than_16_elements_are_left(k):
+    assert KERNEL.joined(k) is None
 
 
 @pytest.mark.parametrize(("k", "tiles", "products"), [
-    (64, (2, 16), 12), (48, (2, 16), 9), (33, (2, 16), 9), (16, (1, 16), 3), (17, (1, 9), 6), (50, (2, 13), 12)])
-def test_ends_of_sums_take_half_of_the_products(k, tiles, products):
+    (64, (2, 16), 12), (48, (2, 16), 9), (33, (2, 16), 7), (42, (2, 16), 8), (16, (1, 16), 3), (4, (1, 16), 1),
+    (17, (1, 9), 6), (50, (2, 13), 12)])
+def test_ends_of_sums_take_fewer_products(k, tiles, products):
     assert KERNEL.depth(k) == tiles
     emitter = emitter_of(16, 16, k)
     emitter.emit()

@@ -16,24 +16,21 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain, islice, pairwise
-from typing import Literal, NamedTuple
+from itertools import chain, islice
+from typing import NamedTuple
 
 from llvmlite import ir
 
 from tl_dpnp.kernels.amx.emitter import MOST_WRITTEN, ROW, Emitter, Tile, emit_all, extent
 from tl_dpnp.kernels.amx.fetching import Run
+from tl_dpnp.kernels.amx.micro_kernel import Joined
 from tl_dpnp.kernels.amx.packing import Packer, plus, times
 from tl_dpnp.kernels.amx.rows import MOST, WORD
 from tl_dpnp.kernels.dpas.fragments import Size
-from tl_dpnp.kernels.llvm import index, shuffle
+from tl_dpnp.kernels.llvm import constant, index, shuffle
 from tl_dpnp.target.core import CACHE_LINE
 
-__all__ = ["TERMS", "Overlapped"]
-
-
-#: The terms of an operand as they lie along k where tiles hold two: three tiles of neighbours.
-TERMS = (0, 0, 1, 2)
+__all__ = ["Overlapped"]
 
 
 class _Step(NamedTuple):
@@ -113,7 +110,8 @@ class Overlapped(Emitter):
 
     def _multiply(self, step: _Step, following: _Step | None, runs: Sequence[Run]) -> None:
         """Emit the products of a step, and between them what packs the operands of the following one and fetches."""
-        terms = self.kernel.joined_products if self._is_joined(step.k) else self.kernel.products
+        joined = self._joined(step.k)
+        terms = self.kernel.products if joined is None else [(tile, tile) for tile in range(len(joined.pairs))]
         products = len(terms) * len(step.rows) * len(step.columns)
         packing = iter(()) if following is None else self._packing(following)
         rows = 0 if following is None else self._rows_to_pack(following)
@@ -128,38 +126,23 @@ class Overlapped(Emitter):
             for _ in islice(packing, max(0, math.ceil(rows * multiplied / products) - packed)):
                 packed += 1
 
-        if self._is_joined(step.k):
-            self.products(step.rows, step.columns, self.kernel.joined_products,
-                          lambda i, first: (self._joined_tile(step, i, first, "A"), ROW),
-                          lambda j, first: (self._joined_tile(step, j, first, "B"), ROW), after)
-        else:
-            self.products(step.rows, step.columns, self.kernel.products,
-                          lambda i, term: (self.at(self.images_of_a, self._place_of_a(step, i, term)), ROW),
-                          lambda j, term: (self.at(self.images_of_b, self._place_of_b(step, j, term)), ROW), after)
+        self.products(step.rows, step.columns, terms,
+                      lambda i, term: (self.at(self.images_of_a, self._place_of_a(step, i, term)), ROW),
+                      lambda j, term: (self.at(self.images_of_b, self._place_of_b(step, j, term)), ROW), after)
         emit_all(packing)
 
-    # --- tiles with two terms -----------------------------------------------------------------------------------------
+    # --- tiles with several terms -------------------------------------------------------------------------------------
 
-    def _is_joined(self, k: Size) -> bool:
-        return isinstance(k, int) and k == self.depth - 1 and self.kernel.joins(self.a.k)
-
-    def _joined_tile(self, step: _Step, tile: Tile, first: int, operand: Literal["A", "B"]) -> ir.Value:
-        """Return where the terms of an operand are from the `first` one of `TERMS` on.
-
-        Those of A are rows of tiles, of which each tile takes some.  Those of B lie beside one another in rows, and no
-        tile may begin within a cache line: they are in images of their own.
-        """
-        if operand == "A":
-            rows = first * self.kernel.joined_words
-            return self.builder.gep(self.at(self.images_of_a, self._place_of_a(step, tile, 0)), [index(rows * MOST)])
-        return self.at(self.images_of_b, self._place_of_b(step, tile, first))
+    def _joined(self, k: Size) -> Joined | None:
+        return self.kernel.joined(self.a.k) if isinstance(k, int) and k == self.depth - 1 else None
 
     def pack(
         self, packer: Packer, tile: Tile, k: Size, images: ir.Value, place: Callable[[int], Size]
     ) -> Iterator[None]:
-        if not self._is_joined(k):
+        joined = self._joined(k)
+        if joined is None:
             return super().pack(packer, tile, k, images, place)
-        b, words = self.builder, self.kernel.joined_words
+        b = self.builder
         terms: list[ir.Value] = []
 
         def put(image: int, number: int, row: ir.Value) -> None:
@@ -167,17 +150,31 @@ class Overlapped(Emitter):
             b.store(row, b.bitcast(target, row.type.as_pointer(target.type.addrspace)), align=MOST * WORD)
 
         def store_a(term: int, number: int, row: ir.Value) -> None:
-            for at in (at for at, other in enumerate(TERMS) if other == term):
-                put(0, at * words + number, row)
+            for image, pairs in enumerate(joined.pairs):
+                for at in (at for at, (of_a, _) in enumerate(pairs) if of_a == term):
+                    put(image, at * joined.words + number, row)
+                for rest in range(len(pairs) * joined.words, MOST) if term == number == 0 else ():
+                    put(image, rest, constant(row.type, 0))
 
         def store_b(term: int, number: int, row: ir.Value) -> None:
             terms[term:] = [row]
-            for first, (left, right) in enumerate(pairwise(TERMS)):
-                if max(left, right) == term:
-                    put(first, number, shuffle(b, terms[left], [terms[right]], [*range(words), *range(MOST, MOST + words)]))
+            for image, pairs in enumerate(joined.pairs) if len(terms) == self.terms else ():
+                put(image, number, self._side_by_side(joined, [of_b for _, of_b in pairs], terms))
 
-        return packer.pack(tile.first, tile.size, times(b, k, self.elements), words, self.last,
+        return packer.pack(tile.first, tile.size, times(b, k, self.elements), joined.words, self.last,
                            store_a if packer.operand == "A" else store_b)
+
+    def _side_by_side(self, joined: Joined, wanted: Sequence[int], terms: Sequence[ir.Value]) -> ir.Value:
+        """Return a row of a tile of B with the words of some terms; the last words of each term are zeros."""
+        first, *others = dict.fromkeys(wanted)
+        places = [(wanted[lane // joined.words], lane % joined.words) if lane // joined.words < len(wanted) else
+                  (first, MOST - 1) for lane in range(MOST)]
+        lanes = [word if term == first else MOST - 1 for term, word in places]
+        value = terms[first]
+        for other in others:
+            lanes = [MOST + word if term == other else lane for (term, word), lane in zip(places, lanes, strict=True)]
+            value, lanes = shuffle(self.builder, value, [terms[other]], lanes), list(range(MOST))
+        return value if others else shuffle(self.builder, value, [], lanes)
 
     # --- what is packed -----------------------------------------------------------------------------------------------
 

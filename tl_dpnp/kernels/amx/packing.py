@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
@@ -15,7 +14,6 @@ from tl_dpnp.kernels.dpas.fragments import Matrix, Size, size_value
 from tl_dpnp.kernels.llvm import I1, I32, constant, index, masked_load
 from tl_dpnp.kernels.narrow_floats import bf16_from_f32
 from tl_dpnp.kernels.simd import transpose
-from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.records import dataclass
 
 __all__ = ["Packer", "plus", "times"]
