@@ -20,7 +20,7 @@ from tl_dpnp.scalars import F32
 KERNEL = tile_kernel_named("amx_f32_bf16_bf16_from_f32_by_3")
 
 
-def emitter_of(m, n, k, transposed=""):
+def emitter_of(m, n, k, transposed="", fetches=False):
     floats = ir.FloatType().as_pointer(GLOBAL)
     type_ = ir.FunctionType(ir.VoidType(), [floats, floats, floats, I32.as_pointer()])
     function = ir.Function(new_module("test", target_for("opencl")), type_, "f")
@@ -31,7 +31,7 @@ def emitter_of(m, n, k, transposed=""):
     return Overlapped(
         builder, KERNEL, tiles, Packer(builder, KERNEL, tiles, Matrix(a, F32, of_a), "A", m, k),
         Packer(builder, KERNEL, tiles, Matrix(b, F32, of_b), "B", n, k), Matrix(c, F32, (1, m)), sums,
-        lambda *_: None, False, Fetching(builder, None))
+        lambda *_: None, False, Fetching(builder, Matrix(c, F32, (1, m)) if fetches else None))
 
 
 @pytest.mark.parametrize("sizes", [(64, 64, 64), (48, 48, 60), (20, 80, 100), (130, 64, 64)])
@@ -93,6 +93,32 @@ def test_ends_of_sums_take_fewer_products(k, tiles, products):
     emitter = emitter_of(16, 16, k)
     emitter.emit()
     assert str(emitter.builder.function).count("tdpbf16ps") == products
+
+
+@pytest.mark.parametrize("k", [4, 10, 16, 40, 64])
+def test_tiles_of_operands_begin_at_cache_lines(k):
+    """Their rows are lines of images: a tile that begins half a line later takes several times as long to load."""
+    emitter = emitter_of(32, 32, k)
+    emitter.emit()
+    text = str(emitter.builder.function)
+    strides = re.findall(r'tileloadd[^"]*", "[^"]*"\s*\(i64 [^,]*, i64 (\d+)\)', text)
+    assert len(strides) == text.count("tileloadd")
+    assert set(strides) == {"64"}
+    assert set(re.findall(r"store <(\d+) x i32> .*?align (\d+)", text)) == {("16", "64")}
+
+
+def test_lines_that_tiles_share_are_fetched_between_products():
+    """One to three at a time; whole lines are stored without being fetched."""
+    emitter = emitter_of(40, 40, 40, fetches=True)
+    emitter.emit()
+    order = re.findall(r"tdpbf16ps|prefetcht0", str(emitter.builder.function))
+    text = "".join("p" if name == "tdpbf16ps" else "f" for name in order)
+    assert text[0] == "p"
+    assert text.count("f") > 40 * 40 * 4 // 64
+    assert max(map(len, re.findall("f+", text))) <= 12
+    aligned = emitter_of(48, 40, 40, fetches=True)
+    aligned.emit()
+    assert "prefetcht0" not in str(aligned.builder.function)
 
 
 @pytest.mark.parametrize("transposed", ["", "A", "B"])

@@ -17,6 +17,8 @@ __all__ = ["Amx"]
 
 #: Lanes of a vector of f32 or i32, as many as a cache line has.
 _LANES = 16
+#: How many times as long a row of terms takes where C has one tile along a mode, so that no products hide it.
+_SEEN = 3
 
 
 class Amx(EngineTactic[TileKernel]):
@@ -103,7 +105,7 @@ def _overlapped_time(product: NestProduct, kernel: TileKernel, m: int, n: int, k
     for packed, is_as_wanted, first, other in (
             (of_a, lies_along(product.a, product.m.variable, m), m, k),
             (n * depth * often, lies_along(product.b, product.k.variable, k), k, n)):
-        seen += packed * (min(rows, columns) == 1)
+        seen += packed * (_SEEN if min(rows, columns) == 1 else 1)
         turned += packed * (not is_as_wanted)
         cut += packed * bool((first if is_as_wanted else other) % _LANES)
     products = len(kernel.products) * regular + (len(joined.pairs) if joined else 0)
