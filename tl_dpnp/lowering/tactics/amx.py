@@ -107,7 +107,7 @@ def _overlapped_time(product: NestProduct, kernel: TileKernel, m: int, n: int, k
             (n * depth * often, lies_along(product.b, product.k.variable, k), k, n)):
         seen += packed * (_SEEN if min(rows, columns) == 1 else 1)
         turned += packed * (not is_as_wanted)
-        cut += packed * bool((first if is_as_wanted else other) % _LANES)
+        cut += packed * bool((first if is_as_wanted else other) % _LANES) * (min(rows, columns) <= kernel.together)
     products = len(kernel.products) * regular + (len(joined.pairs) if joined else 0)
     return (numbers.start + rows * columns * products * numbers.tile + seen * numbers.row
             + turned * numbers.turned + cut * numbers.cut
