@@ -97,9 +97,10 @@ class OverlapNumbers:
     """How long products of f32 take whose operands are packed between them, in nanoseconds, and the same by vectors.
 
     There is the time to `start`, for each product of `tile`s, which has a part of the packing in it, for
-    each `row` of all terms that is packed where C has one tile along a mode, so that its products do not hide it, for
-    each row that is `turned`, transposed, or whose vectors are `cut` by cache lines, for each column of a tile of C
-    that is `stored` or, in addition, `finished` by vectors, and for each tile of C whose columns lie `apart` from the
+    each `row` of all terms that is packed, which takes longer where C has one tile along a mode, for
+    each row that is `turned`, transposed, or whose vectors are `cut` by cache lines where C has one or two tiles along
+    a mode, for each column of a tile of C that is `stored` or, in addition, `finished` by vectors, and for each tile of
+    C whose columns lie `apart` from the
     beginnings of cache lines.  By vectors there is that of a `multiply_add`, of a `line` of C, of one
     that is `added` to, and of a line of A that is `transposed`.  Vectors are left what tiles would compute less than
     `worth` times as fast.

@@ -17,7 +17,7 @@ from tl_dpnp.kernels.llvm import I1, I64, counted_loop, if_then, index, masked_s
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import INDEX, U32
 
-__all__ = ["MOST_WRITTEN", "ROW", "Emitter", "Finish", "Tile", "emit_all"]
+__all__ = ["MOST_WRITTEN", "ROW", "Emitter", "Finish", "Tile", "emit_all", "extent"]
 
 #: Called with the first row and column of a tile of sums in C and the numbers of its rows and columns; those in front
 #: of a range were finished before.  The sums lie in memory of the work-item, 16 rows to a column.
@@ -157,7 +157,7 @@ class Emitter:
 
     def fetch_block(self, rows: list[Tile], columns: list[Tile]) -> None:
         """Emit the fetching of what tiles of sums are stored to."""
-        self.fetching.block(rows[0].first, columns[0].first, _extent(rows), _extent(columns))
+        self.fetching.block(rows[0].first, columns[0].first, extent(rows), extent(columns))
 
     def clear(self, rows: list[Tile], columns: list[Tile]) -> None:
         """Emit what sets tiles of sums to zeros."""
@@ -332,6 +332,6 @@ def emit_all(steps: Iterator[None]) -> None:
         pass
 
 
-def _extent(tiles: Sequence[Tile]) -> int:
+def extent(tiles: Sequence[Tile]) -> int:
     """Return the places of tiles that follow one another."""
     return sum(tile.size for tile in tiles) - (tiles[-1].overlap if len(tiles) > 1 else 0)

@@ -21,7 +21,14 @@ from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.records import dataclass
 from tl_dpnp.target.core import CACHE_LINE
 
-__all__ = ["Fetching", "Later"]
+__all__ = ["Fetching", "Later", "Run"]
+
+
+class Run(NamedTuple):
+    """A piece of memory of C: the offset of its first element, and its bytes."""
+
+    first: Size
+    size: int
 
 
 class Later(NamedTuple):
@@ -50,14 +57,25 @@ class Fetching:
 
     def block(self, row: Size, column: Size, rows: int, columns: int) -> None:
         """Fetch what a block of C is stored to."""
+        self.runs(self.runs_of(row, column, rows, columns))
+
+    def runs_of(self, row: Size, column: Size, rows: int, columns: int) -> list[Run]:
+        """Return the pieces of memory that a block of C is stored to."""
         builder, result = self.builder, self.result
         if result is None:
+            return []
+        start = plus(builder, row, times(builder, column, result.strides[1]))
+        return [Run(plus(builder, start, first), size) for first, size in self._runs(result, rows, columns)]
+
+    def runs(self, runs: Sequence[Run]) -> None:
+        """Fetch pieces of memory of C, none or more."""
+        builder, result = self.builder, self.result
+        if result is None or not runs:
             return
 
         def fetch() -> None:
-            for first, size in self._runs(result, rows, columns):
-                offset = plus(builder, plus(builder, row, times(builder, column, result.strides[1])), first)
-                start = builder.gep(result.pointer, [size_value(offset)])
+            for first, size in runs:
+                start = builder.gep(result.pointer, [size_value(first)])
                 for place in _places(result, size):
                     target_of(builder).prefetch_line(builder, start, offset=place)
 

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from tl_dpnp.kernels.amx.rows import IMAGE, MOST, ROWS, WORD, AmxRow, Cut, Palette, cut
 from tl_dpnp.records import dataclass
 
-__all__ = ["TileKernel", "tile_kernel_named"]
+__all__ = ["Joined", "TileKernel", "tile_kernel_named"]
+
+
+class Joined(NamedTuple):
+    """Tiles of the last elements along k that hold so many words of each of several terms of an f32, one after another.
+
+    The pairs of terms of A and of B are those of each tile; what they leave of it is zeros.
+    """
+
+    words: int
+    pairs: tuple[tuple[tuple[int, int], ...], ...]
 
 
 @dataclass(frozen=True)
@@ -24,10 +34,9 @@ class TileKernel:
     #: Steps of products of a row of tiles that are written one after the other, at most, with what they pack between.
     most_steps: ClassVar[int] = 30
     #: Images of B that are packed for all rows of tiles, at most, for two groups of these and for more: more leave the
-    #: nearest cache before they are used.
-    most_kept: ClassVar[tuple[int, int]] = (18, 64)
-    #: Words of a term in a tile that holds two.
-    joined_words: ClassVar[int] = MOST // 2
+    #: nearest cache before they are used.  With those of A they must fit into a work-item's memory.
+    most_kept: ClassVar[tuple[int, int]] = (18, 100)
+    most_images: ClassVar[int] = 124
     row: AmxRow
     terms: int = 0
 
@@ -49,14 +58,20 @@ class TileKernel:
         """Return the number of tiles along k, and the words of each along k; the last ones may hold zeros."""
         words = -(-k // self.row.per_word)
         tiles = -(-words // MOST)
-        return tiles, MOST if self.joins(k) else -(-words // tiles)
+        return tiles, MOST if self.joined(k) else -(-words // tiles)
 
-    def joins(self, k: int) -> bool:
-        """Whether the last tile along k holds two terms, which take half of a tile each.
+    def joined(self, k: int) -> Joined | None:
+        """Return how the last tiles along k hold several terms, None where they hold one each.
 
-        Tiles take the same time for fewer words: three products compute what six would.
+        Products of tiles take the same time for fewer words: one, two or three compute what six would.
         """
-        return self.terms == 3 and 0 < -(-k // self.row.per_word) % MOST <= self.joined_words
+        words = -(-k // self.row.per_word) % MOST
+        for count in range(1, len(self.products) // 2 + 1 if self.terms == 3 and words else 0):
+            together = len(self.products) // count
+            if words <= MOST // together:
+                return Joined(MOST // together, tuple(
+                    self.products[first : first + together] for first in range(0, len(self.products), together)))
+        return None
 
     def palette(self, m: int, n: int, k: int) -> Palette:
         """Return the shapes of the tiles: those of sums, of B, of A; see `total`, `b` and `a`."""
@@ -75,8 +90,9 @@ class TileKernel:
 
     def keeps_b(self, m: int, n: int, k: int) -> bool:
         """Whether images of B that are packed between products stay for all rows of tiles."""
-        images, groups = self.cut(n).count * self.depth(k)[0] * self.terms, -(-self.cut(m).count // self.together)
-        return groups == 1 or images <= self.most_kept[groups > 2]
+        depth, groups = self.depth(k)[0], -(-self.cut(m).count // self.together)
+        of_a, of_b = (self.terms * count for count in (self.together * max(2, depth), self.cut(n).count * depth))
+        return groups == 1 or (of_b <= self.most_kept[groups > 2] and of_a + of_b <= self.most_images)
 
     def _column_steps(self, n: int, k: int) -> int:
         return -(-self.cut(n).count // self.together) * self.depth(k)[0]
@@ -110,14 +126,6 @@ class TileKernel:
     def a(self, i: int) -> int:
         """Return the number of a tile of A."""
         return 6 + i
-
-    @property
-    def joined_products(self) -> tuple[tuple[int, int], ...]:
-        """The pairs of tiles with two terms, which lie in memory as 0 0 1 2: numbers of the first one of each.
-
-        Together they are `products`.
-        """
-        return (0, 2), (2, 0), (1, 1)
 
     @property
     def products(self) -> tuple[tuple[int, int], ...]:

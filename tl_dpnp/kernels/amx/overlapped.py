@@ -17,22 +17,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.amx.emitter import MOST_WRITTEN, ROW, Emitter, Tile, emit_all
+from tl_dpnp.kernels.amx.emitter import MOST_WRITTEN, ROW, Emitter, Tile, emit_all, extent
+from tl_dpnp.kernels.amx.fetching import Run
+from tl_dpnp.kernels.amx.micro_kernel import Joined
 from tl_dpnp.kernels.amx.packing import Packer, plus, times
 from tl_dpnp.kernels.amx.rows import MOST, WORD
 from tl_dpnp.kernels.dpas.fragments import Size
-from tl_dpnp.kernels.llvm import index, shuffle
+from tl_dpnp.kernels.llvm import constant, index, shuffle
 from tl_dpnp.target.core import CACHE_LINE
 
-__all__ = ["TERMS", "Overlapped"]
-
-
-#: The terms of an operand as they lie along k where tiles hold two: three tiles of neighbours.
-TERMS = (0, 0, 1, 2)
+__all__ = ["Overlapped"]
 
 
 class _Step(NamedTuple):
@@ -84,80 +82,99 @@ class Overlapped(Emitter):
         before = times(self.builder, first, len(steps))
         count = len(steps) // len(rows) * self.group_counts[0]
         emit_all(self._packing(steps[0]))
+        runs: list[Run] = []
         for number, (step, following) in enumerate(zip(steps, [*steps[1:], None], strict=True)):
             if step.k == 0:
-                self._fetch_result(step, len(steps) == 1)
+                if len(steps) == 1:  # no other step packs while lines are waited for
+                    self.fetch_block(step.rows, step.columns)
+                else:
+                    runs = self._runs_to_fetch(step)
                 self.clear(step.rows, step.columns)
             self.fetching.share(plus(self.builder, before, number), count)
-            self._multiply(step, following)
+            share = -(-len(runs) // (self.depth - step.k))
+            self._multiply(step, following, runs[:share])
+            runs = runs[share:]
             if step.k == self.depth - 1:
                 self.store_all(step.rows, step.columns)
 
-    def _fetch_result(self, step: _Step, is_alone: bool) -> None:
-        """Fetch what tiles of sums are stored to where columns begin within lines: each takes two of them then.
+    def _runs_to_fetch(self, step: _Step) -> list[Run]:
+        """Return what to fetch of C between the products of a group: all of it where columns begin within lines.
 
-        So it is where a step is all: no other one packs while lines are waited for.
+        Each tile takes parts of two lines of a column then.  Whole lines are stored without being fetched.
         """
         result = self.fetching.result
         stride = None if result is None else result.strides[1]
-        if is_alone or not isinstance(stride, int) or stride * WORD % CACHE_LINE:
-            self.fetch_block(step.rows, step.columns)
+        if isinstance(stride, int) and stride * WORD % CACHE_LINE == 0:
+            return []
+        return self.fetching.runs_of(step.rows[0].first, step.columns[0].first, extent(step.rows), extent(step.columns))
 
-    def _multiply(self, step: _Step, following: _Step | None) -> None:
-        """Emit the products of a step, and between them what packs the operands of the following one."""
-        terms = self.kernel.joined_products if self._is_joined(step.k) else self.kernel.products
+    def _multiply(self, step: _Step, following: _Step | None, runs: Sequence[Run]) -> None:
+        """Emit the products of a step, and between them what packs the operands of the following one and fetches."""
+        joined = self._joined(step.k)
+        terms = self.kernel.products if joined is None else [(tile, tile) for tile in range(len(joined.pairs))]
         products = len(terms) * len(step.rows) * len(step.columns)
         packing = iter(()) if following is None else self._packing(following)
         rows = 0 if following is None else self._rows_to_pack(following)
-        multiplied = packed = 0
+        multiplied = packed = fetched = 0
 
         def after() -> None:
-            nonlocal multiplied, packed
+            nonlocal multiplied, packed, fetched
             multiplied += 1
+            wanted = math.ceil(len(runs) * multiplied / products)
+            self.fetching.runs(runs[fetched:wanted])
+            fetched = wanted
             for _ in islice(packing, max(0, math.ceil(rows * multiplied / products) - packed)):
                 packed += 1
 
-        if self._is_joined(step.k):
-            self.products(step.rows, step.columns, self.kernel.joined_products,
-                          lambda i, first: (self._joined_tile(step, i, first, "A"), ROW),
-                          lambda j, first: (self._joined_tile(step, j, first, "B"), index(2 * MOST * WORD)), after)
-        else:
-            self.products(step.rows, step.columns, self.kernel.products,
-                          lambda i, term: (self.at(self.images_of_a, self._place_of_a(step, i, term)), ROW),
-                          lambda j, term: (self.at(self.images_of_b, self._place_of_b(step, j, term)), ROW), after)
+        self.products(step.rows, step.columns, terms,
+                      lambda i, term: (self.at(self.images_of_a, self._place_of_a(step, i, term)), ROW),
+                      lambda j, term: (self.at(self.images_of_b, self._place_of_b(step, j, term)), ROW), after)
         emit_all(packing)
 
-    # --- tiles with two terms -----------------------------------------------------------------------------------------
+    # --- tiles with several terms -------------------------------------------------------------------------------------
 
-    def _is_joined(self, k: Size) -> bool:
-        return isinstance(k, int) and k == self.depth - 1 and self.kernel.joins(self.a.k)
-
-    def _joined_tile(self, step: _Step, tile: Tile, first: int, operand: Literal["A", "B"]) -> ir.Value:
-        """Return where the terms of an operand are from the `first` one of `TERMS` on."""
-        words = first * self.kernel.joined_words
-        if operand == "A":
-            return self.builder.gep(self.at(self.images_of_a, self._place_of_a(step, tile, 0)), [index(words * MOST)])
-        return self.builder.gep(self.at(self.images_of_b, self._place_of_b(step, tile, 0)), [index(words)])
+    def _joined(self, k: Size) -> Joined | None:
+        return self.kernel.joined(self.a.k) if isinstance(k, int) and k == self.depth - 1 else None
 
     def pack(
         self, packer: Packer, tile: Tile, k: Size, images: ir.Value, place: Callable[[int], Size]
     ) -> Iterator[None]:
-        if not self._is_joined(k):
+        joined = self._joined(k)
+        if joined is None:
             return super().pack(packer, tile, k, images, place)
-        b, words = self.builder, self.kernel.joined_words
+        b = self.builder
+        terms: list[ir.Value] = []
 
-        def store(term: int, number: int, row: ir.Value) -> None:
-            start = self.at(images, place(0))
-            for at in (at for at, other in enumerate(TERMS) if other == term):
-                if packer.operand == "A":
-                    offset, value = (at * words + number) * MOST, row
-                else:
-                    offset, value = number * 2 * MOST + at * words, shuffle(b, row, [], range(words))
-                target = b.gep(start, [index(offset)])
-                b.store(value, b.bitcast(target, value.type.as_pointer(target.type.addrspace)),
-                        align=value.type.count * WORD)
+        def put(image: int, number: int, row: ir.Value) -> None:
+            target = b.gep(self.at(images, place(image)), [index(number * MOST)])
+            b.store(row, b.bitcast(target, row.type.as_pointer(target.type.addrspace)), align=MOST * WORD)
 
-        return packer.pack(tile.first, tile.size, times(b, k, self.elements), words, self.last, store)
+        def store_a(term: int, number: int, row: ir.Value) -> None:
+            for image, pairs in enumerate(joined.pairs):
+                for at in (at for at, (of_a, _) in enumerate(pairs) if of_a == term):
+                    put(image, at * joined.words + number, row)
+                for rest in range(len(pairs) * joined.words, MOST) if term == number == 0 else ():
+                    put(image, rest, constant(row.type, 0))
+
+        def store_b(term: int, number: int, row: ir.Value) -> None:
+            terms[term:] = [row]
+            for image, pairs in enumerate(joined.pairs) if len(terms) == self.terms else ():
+                put(image, number, self._side_by_side(joined, [of_b for _, of_b in pairs], terms))
+
+        return packer.pack(tile.first, tile.size, times(b, k, self.elements), joined.words, self.last,
+                           store_a if packer.operand == "A" else store_b)
+
+    def _side_by_side(self, joined: Joined, wanted: Sequence[int], terms: Sequence[ir.Value]) -> ir.Value:
+        """Return a row of a tile of B with the words of some terms; the last words of each term are zeros."""
+        first, *others = dict.fromkeys(wanted)
+        places = [(wanted[lane // joined.words], lane % joined.words) if lane // joined.words < len(wanted) else
+                  (first, MOST - 1) for lane in range(MOST)]
+        lanes = [word if term == first else MOST - 1 for term, word in places]
+        value = terms[first]
+        for other in others:
+            lanes = [MOST + word if term == other else lane for (term, word), lane in zip(places, lanes, strict=True)]
+            value, lanes = shuffle(self.builder, value, [terms[other]], lanes), list(range(MOST))
+        return value if others else shuffle(self.builder, value, [], lanes)
 
     # --- what is packed -----------------------------------------------------------------------------------------------
 

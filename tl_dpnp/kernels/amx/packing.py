@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
@@ -15,7 +14,6 @@ from tl_dpnp.kernels.dpas.fragments import Matrix, Size, size_value
 from tl_dpnp.kernels.llvm import I1, I32, constant, index, masked_load
 from tl_dpnp.kernels.narrow_floats import bf16_from_f32
 from tl_dpnp.kernels.simd import transpose
-from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.records import dataclass
 
 __all__ = ["Packer", "plus", "times"]
@@ -160,11 +158,9 @@ class Packer:
             return [constant(_WORDS, 0)] * max(1, self.kernel.terms)
         if self.kernel.terms:
             low, *high = (self._terms(value) for value in found)
-            # LLVM would make one permutation of a shift and an or, which takes longer than both.
-            shifted = [target_of(b).kept(b, b.lshr(bits, constant(_WORDS, width))) for bits in low]
-            upper = constant(_WORDS, -1 << width)
-            return [functools.reduce(b.or_, [bits, *(b.and_(other[term], upper) for other in high)])
-                    for term, bits in enumerate(shifted)]
+            if not high:
+                return [b.lshr(bits, constant(_WORDS, width)) for bits in low]
+            return [self.tiles.upper_halves(*halves) for halves in zip(low, *high, strict=True)]
         missing = self.kernel.row.per_word - len(found)
         return [self.tiles.interleaved([*found, *[constant(found[0].type, 0)] * missing])]
 

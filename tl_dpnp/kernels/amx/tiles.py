@@ -29,6 +29,9 @@ _F32 = ir.FloatType()
 _VOID = ir.VoidType()
 _WORDS = ir.VectorType(I32, MOST)
 _ROW = MOST * WORD
+#: Words within which an instruction moves bytes, and a bit for each byte of a vector: those of lower halves of words.
+_LANE_WORDS = 4
+_LOWER_HALVES = 0x3333333333333333
 
 
 def configure(builder: ir.IRBuilder, palette: Palette) -> None:
@@ -75,6 +78,9 @@ class Tiles(Protocol):
     def interleaved(self, pieces: Sequence[ir.Value]) -> ir.Value:
         """Return 16 words of elements of 16 bits of two vectors, or of 8 bits of four, the first one's lowest."""
 
+    def upper_halves(self, low: ir.Value, high: ir.Value) -> ir.Value:
+        """Return the upper halves of words: those of `low` as lower halves, those of `high` where they are."""
+
     def rounded(self, sums: ir.Value) -> ir.Value:
         """Return 16 sums of products, which are never subnormal, as bf16: the nearest, ties to even."""
 
@@ -111,6 +117,14 @@ class HardwareTiles:
         words = self.builder.bitcast(piece, ir.VectorType(I32, MOST // count))
         return words if isinstance(piece, ir.Constant) else target_of(self.builder).kept(self.builder, words)
 
+    def upper_halves(self, low: ir.Value, high: ir.Value) -> ir.Value:
+        """By one instruction, of bytes of `low` into `high`; a shift and an or are two, and shifts have one port."""
+        lane = [ir.Constant(I32, 0x0302 + 0x0404 * word) for word in range(_LANE_WORDS)]
+        order = ir.Constant(_WORDS, lane * (MOST // _LANE_WORDS))
+        bytes_ = ir.Constant(I64, _LOWER_HALVES)
+        type_ = ir.FunctionType(_WORDS, [_WORDS, _WORDS, _WORDS, I64])
+        return self.builder.asm(type_, "vpshufb $3, $2, $0 {$4}", "=v,0,v,v,^Yk", [high, low, order, bytes_], False)
+
     def rounded(self, sums: ir.Value) -> ir.Value:
         """By one instruction (`AVX512_BF16`, which each processor with tiles has), for which subnormal f32 are 0."""
         type_ = ir.FunctionType(ir.VectorType(ir.IntType(16), MOST), [sums.type])
@@ -146,6 +160,10 @@ class EmulatedTiles:
         wide = [builder.zext(piece, _WORDS) for piece in pieces]
         return functools.reduce(builder.or_, [builder.shl(words, constant(_WORDS, bits * part)) if part else words
                                               for part, words in enumerate(wide)])
+
+    def upper_halves(self, low: ir.Value, high: ir.Value) -> ir.Value:
+        builder = self.builder
+        return builder.or_(builder.lshr(low, constant(_WORDS, 16)), builder.and_(high, constant(_WORDS, -1 << 16)))
 
     def rounded(self, sums: ir.Value) -> ir.Value:
         return bf16_from_f32(self.builder, sums)

@@ -17,6 +17,8 @@ __all__ = ["Amx"]
 
 #: Lanes of a vector of f32 or i32, as many as a cache line has.
 _LANES = 16
+#: How many times as long a row of terms takes where C has one tile along a mode, so that no products hide it.
+_SEEN = 3
 
 
 class Amx(EngineTactic[TileKernel]):
@@ -96,16 +98,17 @@ def _overlapped_time(product: NestProduct, kernel: TileKernel, m: int, n: int, k
     """Estimate how long tiles take whose operands are packed between products, in nanoseconds."""
     numbers, (depth, words), rows, columns = AMX.overlap, kernel.depth(k), kernel.cut(m).count, kernel.cut(n).count
     often = 1 if kernel.keeps_b(m, n, k) else -(-rows // kernel.together)
-    joined = kernel.joins(k)
-    of_a = rows * (words * (depth - joined) + kernel.joined_words * joined)
+    joined = kernel.joined(k)
+    regular = depth - (joined is not None)
+    of_a = rows * (words * regular + (joined.words if joined else 0))
     turned = cut = seen = 0
     for packed, is_as_wanted, first, other in (
             (of_a, lies_along(product.a, product.m.variable, m), m, k),
             (n * depth * often, lies_along(product.b, product.k.variable, k), k, n)):
-        seen += packed * (min(rows, columns) == 1)
+        seen += packed * (_SEEN if min(rows, columns) == 1 else 1)
         turned += packed * (not is_as_wanted)
-        cut += packed * bool((first if is_as_wanted else other) % _LANES)
-    products = len(kernel.products) * (depth - joined) + len(kernel.joined_products) * joined
+        cut += packed * bool((first if is_as_wanted else other) % _LANES) * (min(rows, columns) <= kernel.together)
+    products = len(kernel.products) * regular + (len(joined.pairs) if joined else 0)
     return (numbers.start + rows * columns * products * numbers.tile + seen * numbers.row
             + turned * numbers.turned + cut * numbers.cut
             + n * rows * (numbers.stored + (not stores_sums(product)) * numbers.finished)
