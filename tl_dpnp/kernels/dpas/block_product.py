@@ -96,7 +96,9 @@ class BlockProduct:
             (*operands[0], kernel.tile_rows, sharing_a), (*operands[1], kernel.tile_columns, sharing_b)])
         headers += [header for header, _, _ in fetched]
         steps += [step for _, step, _ in fetched]
-        zeros = [accumulators.zero() for _ in range(kernel.lane_blocks * kernel.column_blocks)]
+        # Where no loop adds to sums, the first products are what they begin with.
+        begins = in_place and self.parts[0] in (0, 1)
+        zeros = [] if begins else [accumulators.zero() for _ in range(kernel.lane_blocks * kernel.column_blocks)]
         if in_place:
             headers = [*map(self.messages.movable, headers)]
 
@@ -122,7 +124,10 @@ class BlockProduct:
             for header, (_, _, block) in zip(now[len(loads) :], fetched, strict=True):
                 self.messages.prefetch(header, block)
             a, b = _fragments(loaded[:count], loads[:count]), _fragments(loaded[count:], loads[count:])
-            return [*following, *accumulators.carried(self.multiplied(totals, a, b, kernel.steps))]
+            totals = self.multiplied(totals, a, b, kernel.steps)
+            if begins:
+                zeros[:] = totals
+            return [*following, *accumulators.carried(totals)]
 
         carried = [] if in_place else [*headers, *accumulators.carried(zeros)]
         result = self.looped(iteration, carried)
@@ -201,14 +206,15 @@ class BlockProduct:
         self, totals: Sequence[ir.Value], a: dict[tuple[int, int], _Loaded], b: dict[tuple[int, int], _Loaded],
         steps: int,
     ) -> list[ir.Value]:
-        """Return the sums with the products of so many steps added."""
+        """Return the sums with the products of so many steps added; without any, these are the first ones."""
         kernel, accumulators = self.kernel, self.accumulators
         for step in range(steps):
             left: list[Part] = [accumulators.part(*a[i, step], True) for i in range(kernel.lane_blocks)]
             result: list[ir.Value] = []
             for j in range(kernel.column_blocks):
                 right = accumulators.part(*b[j, step], False)
-                result += [accumulators.add(totals[len(result) + i], part, right) for i, part in enumerate(left)]
+                result += [accumulators.add(totals[len(result) + i], part, right) if totals
+                           else accumulators.multiply(None, part, right) for i, part in enumerate(left)]
             totals = result
         return list(totals)
 

@@ -173,7 +173,7 @@ def _emit_by_blocks(emitter: _Emitter, a: Surface, b: Surface, *, surfaces: tupl
                           blocks.accumulators.value, blocks.columns)
         else:
             TileStores(kernel, blocks.accumulators, product.result, surfaces, blocks.columns).store(
-                first_row, first_column, lambda number: blocks.accumulators.value(sums[number]))
+                first_row, first_column, [[total] for total in sums])
 
     emitter.deal(kernel.shared, tile)
 
@@ -371,7 +371,7 @@ class _Emitter:
             # Nothing of the headers is computed ahead, where it would take registers.
             messages = BlockMessages(builder, self.lane_here(), self.emulated)
             TileStores(kernel, replace(accumulators, messages=messages), result, surfaces,
-                       range(kernel.tile_columns)).store(row, column, lambda number: total(apart[number]))
+                       range(kernel.tile_columns)).store(row, column, apart)
 
         if possible is None:
             by_messages(product.result)
