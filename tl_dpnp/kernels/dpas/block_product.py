@@ -25,6 +25,8 @@ _AHEAD, _LEAST_ITERATIONS = 3, 8
 #: Iterations from which on the loop does two of them at once, and the fewest bits of factors for that: with fewer, it
 #: may wait for registers by more instructions than it saves (41 of i8 and i4 in two iterations, 13 in one).
 _LEAST_IN_TWO, _BITS_IN_TWO = 4, 8
+#: Registers of sums and of what is loaded of a tile whose words are taken apart, at most, for the same.
+_MOST_IN_TWO = 200
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ class BlockProduct:
         last = builder.trunc(size_value(self.k), I32) if parts is None else constant(I32, parts * depth)
         row = self.kernel.row
         has_few_bits = min(row.source1.bits, row.source2.bits) < _BITS_IN_TWO
-        if self.messages.emulated or has_few_bits or (parts is not None and parts < _LEAST_IN_TWO):
+        if self.messages.emulated or has_few_bits or (self._is_full if parts is None else parts < _LEAST_IN_TWO):
             # A matrix that messages take has a k that is not 0.
             return counted_loop(builder, zero, last, constant(I32, depth), carried, iteration,
                                 runs_at_least_once=True, unrolled=False)
@@ -201,6 +203,19 @@ class BlockProduct:
         elif parts % 2:
             iteration(zero, [])
         return []
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether two iterations at once would need scratch memory beside the loops for any sizes.
+
+        Words that are taken apart have registers of their own.
+        """
+        kernel = self.kernel
+        blocks = [load.block for operand in loads_of_both(kernel, self.a_along_k, self.b_along_k)
+                  for load in operand.loads]
+        words = max((block.registers for block in blocks if block.is_taken_apart), default=0)
+        sums = kernel.lane_blocks * kernel.column_blocks * kernel.row.repeat
+        return words > 0 and sums + sum(block.registers for block in blocks) + words > _MOST_IN_TWO
 
     def multiplied(
         self, totals: Sequence[ir.Value], a: dict[tuple[int, int], _Loaded], b: dict[tuple[int, int], _Loaded],
