@@ -24,7 +24,7 @@ def layout(element: str, pitch: int, k: int, columns: int, of_a: bool = False, r
     return found
 
 
-@pytest.mark.parametrize("element,pitch,k,columns", [
+@pytest.mark.parametrize(("element", "pitch", "k", "columns"), [
     ("f16", 122, 122, 4), ("bf16", 122, 121, 6), ("i8", 148, 148, 2), ("i8", 148, 145, 4), ("tf32", 41, 41, 4),
     ("tf32", 48, 48, 3),
 ])

@@ -459,7 +459,7 @@ class _Emitter:
         )
         number = builder.add(builder.mul(place.column, index(place.rows)), place.row)
         accumulators = blocks.accumulators
-        packing = BlockPacking(kernel, accumulators, (a, b), number)
+        packing = BlockPacking(accumulators, kernel, (a, b), number)
         of_a, of_b = (self.local_reads(accumulators, *each) for each in zip(pieces, bases, strict=True))
         return LocalProduct(kernel, accumulators, packing, (of_a, of_b), self.product.k,
                             self.is_inside(first_row, first_column)).sums()

@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.dpas.accumulators import Accumulators, aliases
-from tl_dpnp.kernels.dpas.block_messages import BlockMessages, inline_assembly
+from tl_dpnp.kernels.dpas.accumulators import aliases
+from tl_dpnp.kernels.dpas.block_messages import inline_assembly
 from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, RULES, Block
 from tl_dpnp.kernels.dpas.fragments import Matrix
-from tl_dpnp.kernels.dpas.local_messages import MOST_MOVED, WORD_BYTES, Address, LocalMessages
+from tl_dpnp.kernels.dpas.local_messages import MOST_MOVED, WORD_BYTES, Address, PackingByMessages
 from tl_dpnp.kernels.dpas.pieces import WORD_BITS, Piece
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.llvm import I32, I64, constant, index, vector_of
@@ -260,30 +260,14 @@ class LineOperand:
 
 
 @dataclass(frozen=True)
-class LinePacking:
+class LinePacking(PackingByMessages):
     """Packs operands of a sub-group, the one of a `number` (of 64 bits), where messages are not emulated.
 
     Addresses have to be multiples of 4.
     """
 
-    accumulators: Accumulators
     operands: tuple[LineOperand, ...]
     number: ir.Value
-
-    @property
-    def builder(self) -> ir.IRBuilder:
-        """Where code is appended."""
-        return self.accumulators.builder
-
-    @property
-    def messages(self) -> BlockMessages:
-        """What moves blocks."""
-        return self.accumulators.messages
-
-    @property
-    def local(self) -> LocalMessages:
-        """What stores runs in local memory."""
-        return LocalMessages(self.messages, self.accumulators.row.execution_size)
 
     @cached_property
     def _shares(self) -> list[_Share]:
