@@ -84,6 +84,24 @@ def test_where_k_is_one_step_the_loop_of_another_path_is_not_taken_for_that_of_t
     assert mix(straight_run(instructions)) == {"dpas": 2, "jmpi": 1}
 
 
+def test_the_loop_of_a_product_is_one_that_has_the_dpas_of_its_tile():
+    """The first loop has the larger share of DPAS, but no multiple of what a tile of two blocks takes."""
+    dpas, move = ("dpas.8x8 (16|M0) r10:f r10:f r20:tf32 r30.0:tf32", "mov (32|M0) r20.0<1>:tf32 r20.0<1;1,0>:f")
+    lines = [dpas, "(W&f0.0) jmpi L0", dpas, dpas, move, move, "(W&f0.0) jmpi L32", "nop"]
+    instructions = parse("\n".join(f"/* [{16 * place:04X}] */ {line}" for place, line in enumerate(lines)))
+    assert mix(inner_loop(instructions)) == mix(inner_loop(instructions, {4})) == {"dpas": 1, "jmpi": 1}
+    assert mix(inner_loop(instructions, {2, 3})) == {"dpas": 2, "mov": 2, "jmpi": 1}
+
+
+@needs_tools
+def test_a_product_that_rounds_has_the_loop_of_its_tile():
+    """Where messages cannot load operands, tiles of 2 x 2 blocks have a larger share of DPAS."""
+    found = tl_dpnp.compile(
+        gemm("f32", "f32", 88, 84, 88), precision="default", cache=False).resources(device="pvc").loop
+    assert found["dpas"] % 18 == 0
+    assert found["mov"] > found["dpas"]
+
+
 @needs_tools
 def test_a_product_of_one_step_has_no_loop():
     short, long = (tl_dpnp.compile(gemm("bf16", "f32", 32, 16, k), cache=False).resources(device="pvc")

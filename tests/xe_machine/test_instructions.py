@@ -102,6 +102,26 @@ def test_channels_wait_for_the_join() -> None:
     assert execute(*lines, STORE).view(np.int32)[:4].tolist() == [11, 11, 12, 12]
 
 
+def test_channels_go_round_a_loop_until_each_is_through() -> None:
+    """Each adds 10 as often as its number says, once at least; then all are on again."""
+    place = 16 * 12
+    lines = [
+        "mov (16|M0) r20.0<1>:d 0:w", "mov (16|M0) r21.0<1>:ud r4.0<1;1,0>:uw",
+        "add (16|M0) r20.0<1>:d r20.0<1;1,0>:d 10:w", "add (16|M0) r21.0<1>:d r21.0<1;1,0>:d -1:w",
+        "cmp (16|M0) (gt)f0.0 null<1>:d r21.0<1;1,0>:d 0:w",
+        f"(f0.0) goto.b (16|M0) L{place + 16 * 6} L{place + 16 * 2}", f"join (16|M0) L{place + 16 * 7}",
+        "add (16|M0) r20.0<1>:d r20.0<1;1,0>:d 1:w",
+    ]
+    assert execute(*lines, STORE).view(np.int32)[:4].tolist() == [11, 11, 21, 31]
+
+
+@pytest.mark.parametrize("labels", [(16 * 20, 0), (16 * 19, 16 * 20)], ids=["not the next one", "forwards"])
+def test_other_forms_of_the_end_of_a_loop_are_refused(labels: tuple[int, int]) -> None:
+    lines = ["nop"] * 6 + ["(f0.0) goto.b (16|M0) L{} L{}".format(*labels)] + ["nop"] * 6
+    with pytest.raises(MachineError, match="this form of goto is not known"):
+        execute(*lines, STORE)
+
+
 #: A comparison in one channel, whose flag is kept in a register while another takes its place.
 _KEPT = [
     "(W) cmp (1|M0) (eq)f0.0 null<1>:d r5.0<0;1,0>:uw r5.0<0;1,0>:uw", "(W) mov (1|M0) r30.4<1>:uw f0.0<0;1,0>:uw",

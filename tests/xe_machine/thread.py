@@ -103,10 +103,17 @@ class Code:
         return move
 
     def _goto(self, each: Instruction) -> Callable[[Thread, int], int | None]:
-        """Channels that the predicate chooses wait for a join; where none is left, the thread goes on behind."""
-        if each.everywhere or each.modifier or each.offset:
+        """Channels that the predicate chooses wait for a join; where none is left, the thread goes on behind.
+
+        ``goto.b`` is the end of a loop: those that it chooses go back, the others wait for the join behind it.  Source:
+        "each channel performs a conditional jump" (GOTO in Intel's documentation of vISA), and that the compiler has
+        the next instruction, a join, and the loop's first one for its labels.
+        """
+        if each.everywhere or each.modifier not in ("", "b") or each.offset:
             raise MachineError("this form of goto is not known")
         jump, wait = (self.number(label) for label in each.operands)
+        if each.modifier:
+            return self._back(each, wait, jump)
 
         def move(thread: Thread, _: int) -> int | None:
             leaving = thread.active.copy()
@@ -116,6 +123,23 @@ class Code:
             thread.waiting[leaving] = wait
             thread.set_active(thread.active & ~leaving)
             return None if thread.active.any() else jump
+
+        return move
+
+    def _back(self, each: Instruction, first: int, behind: int) -> Callable[[Thread, int], int | None]:
+        predicate, here = each.predicate, self._numbers[each.place]
+        if predicate is None or first > here or behind != here + 1:
+            raise MachineError("this form of goto is not known")
+
+        def move(thread: Thread, _: int) -> int | None:
+            back = thread.active.copy()
+            back[each.size :] = False
+            back[: each.size] &= thread.chosen(each, predicate)
+            if not back.any():
+                return None
+            thread.waiting[thread.active & ~back] = behind
+            thread.set_active(back)
+            return first
 
         return move
 

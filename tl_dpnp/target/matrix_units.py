@@ -85,7 +85,7 @@ class DpasNumbers:
     shared_steps: int = 8
     elements_read: tuple[int, int] = (2, 1)
     by_blocks: BlockNumbers = BlockNumbers(
-        registers=240, few_registers=112, iteration=5, message=4, header=20, block=40, tile=100, row=0.5, long=64,
+        registers=240, few_registers=112, iteration=5, message=4, header=20, block=20, tile=130, row=0.5, long=64,
         panel=30, read=1.75, store=2.5, share=30)
     by_panels: PanelNumbers = PanelNumbers(
         registers=228, packing=52, both=18, iteration=7, waits=4, message=1.6, block_message=2.5, load=2.2, store=2,

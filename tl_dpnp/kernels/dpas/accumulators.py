@@ -17,7 +17,8 @@ from tl_dpnp.kernels.dpas.block_messages import BlockMessages, inline_assembly
 from tl_dpnp.kernels.dpas.block_shapes import RULES, Block
 from tl_dpnp.kernels.dpas.emulation import emulate
 from tl_dpnp.kernels.dpas.functions import assembly_of, operand_types
-from tl_dpnp.kernels.dpas.rows import DpasRow
+from tl_dpnp.kernels.dpas.pieces import WORD_BITS
+from tl_dpnp.kernels.dpas.rows import ACCUMULATOR_BITS, DpasRow
 from tl_dpnp.kernels.llvm import I32, constant
 from tl_dpnp.records import dataclass
 
@@ -25,6 +26,8 @@ __all__ = ["Accumulators", "EmulatedFragment", "Fragment", "Part", "accumulators
 
 #: Elements that an instruction moves at most; it has no mask, that of a sub-group of 16 lanes would leave some out.
 _MOST_MOVED = 32
+#: Registers that an instruction moves at most.
+_TOGETHER = 2
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,11 @@ class Accumulators(ABC):
     def carried(self, totals: Sequence[ir.Value]) -> list[ir.Value]:
         """Return which values of sums a loop carries from an iteration to the next one."""
 
+    @property
+    @abstractmethod
+    def are_in_place(self) -> bool:
+        """Whether sums are registers, which may be stored as they are."""
+
     @abstractmethod
     def value(self, total: ir.Value) -> ir.Value:
         """Return a sum as a value, of the type of DPAS's result; afterwards nothing is added to it."""
@@ -119,9 +127,13 @@ class _InPlace(Accumulators):
 
     def zero(self) -> ir.Value:
         letter = "f" if self.row.source1.is_float else "d"
+        count, lanes = self.row.repeat, self.row.execution_size
+        if ACCUMULATOR_BITS[self.row.destination] == WORD_BITS:
+            lines = [f"mov (M1_NM,{lanes * min(_TOGETHER, count - number)}) $0({number},0)<1> 0x0:{letter}"
+                     for number in range(0, count, _TOGETHER)]
+        else:
+            lines = [f"mov (M1,{lanes}) $0({number},0)<1> 0x0:{letter}" for number in range(count)]
         # The lane is an input so that the sum is not taken for the same in all lanes.
-        lines = [f"mov (M1,{self.row.execution_size}) $0({number},0)<1> 0x0:{letter}"
-                 for number in range(self.row.repeat)]
         lane = self.builder.trunc(self.messages.lane, I32)
         return self._asm(operand_types(self.row)[3], lines, "=rw,rw", [lane])
 
@@ -156,7 +168,12 @@ class _InPlace(Accumulators):
     def carried(self, totals: Sequence[ir.Value]) -> list[ir.Value]:
         return []
 
+    @property
+    def are_in_place(self) -> bool:
+        return True
+
     def value(self, total: ir.Value) -> ir.Value:
+        # One register by an instruction: what takes it may have the sum's in its place then.
         lines = [f"mov (M1,{self.row.execution_size}) $0({number},0)<1> $1({number},0)<1;1,0>"
                  for number in range(self.row.repeat)]
         return self._asm(total.type, lines, "=rw,rw", [total])
@@ -223,6 +240,10 @@ class _Emulated(Accumulators):
 
     def carried(self, totals: Sequence[ir.Value]) -> list[ir.Value]:
         return list(totals)
+
+    @property
+    def are_in_place(self) -> bool:
+        return False
 
     def value(self, total: ir.Value) -> ir.Value:
         return total

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.dpas.accumulators import Accumulators, aliases
-from tl_dpnp.kernels.dpas.block_messages import BlockMessages, Surface, inline_assembly
+from tl_dpnp.kernels.dpas.accumulators import aliases
+from tl_dpnp.kernels.dpas.block_messages import Surface, inline_assembly
 from tl_dpnp.kernels.dpas.block_shapes import Block
-from tl_dpnp.kernels.dpas.local_messages import MOST_MOVED, WORD_BYTES, LocalMessages
+from tl_dpnp.kernels.dpas.local_messages import MOST_MOVED, WORD_BYTES, PackingByMessages
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.dpas.pieces import WORD_BITS, Piece
 from tl_dpnp.kernels.dpas.tile_blocks import TileLoads, loads_of_a, loads_of_b
@@ -123,28 +123,12 @@ class _Message(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BlockPacking:
+class BlockPacking(PackingByMessages):
     """Packs operands of a sub-group, the one of a `number` (of 64 bits)."""
 
     kernel: MicroKernel
-    accumulators: Accumulators
     operands: tuple[SharedOperand, SharedOperand]
     number: ir.Value
-
-    @property
-    def builder(self) -> ir.IRBuilder:
-        """Where code is appended."""
-        return self.accumulators.builder
-
-    @property
-    def messages(self) -> BlockMessages:
-        """What moves blocks."""
-        return self.accumulators.messages
-
-    @property
-    def local(self) -> LocalMessages:
-        """What stores runs in local memory."""
-        return LocalMessages(self.messages, self.kernel.row.execution_size)
 
     @cached_property
     def moved(self) -> list[_Message]:

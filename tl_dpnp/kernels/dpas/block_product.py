@@ -25,6 +25,8 @@ _AHEAD, _LEAST_ITERATIONS = 3, 8
 #: Iterations from which on the loop does two of them at once, and the fewest bits of factors for that: with fewer, it
 #: may wait for registers by more instructions than it saves (41 of i8 and i4 in two iterations, 13 in one).
 _LEAST_IN_TWO, _BITS_IN_TWO = 4, 8
+#: Registers of sums and of what is loaded of a tile whose words are taken apart, at most, for the same.
+_MOST_IN_TWO = 200
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,9 @@ class BlockProduct:
             (*operands[0], kernel.tile_rows, sharing_a), (*operands[1], kernel.tile_columns, sharing_b)])
         headers += [header for header, _, _ in fetched]
         steps += [step for _, step, _ in fetched]
-        zeros = [accumulators.zero() for _ in range(kernel.lane_blocks * kernel.column_blocks)]
+        # Where no loop adds to sums, the first products are what they begin with.
+        begins = in_place and self.parts[0] in (0, 1)
+        zeros = [] if begins else [accumulators.zero() for _ in range(kernel.lane_blocks * kernel.column_blocks)]
         if in_place:
             headers = [*map(self.messages.movable, headers)]
 
@@ -122,7 +126,10 @@ class BlockProduct:
             for header, (_, _, block) in zip(now[len(loads) :], fetched, strict=True):
                 self.messages.prefetch(header, block)
             a, b = _fragments(loaded[:count], loads[:count]), _fragments(loaded[count:], loads[count:])
-            return [*following, *accumulators.carried(self.multiplied(totals, a, b, kernel.steps))]
+            totals = self.multiplied(totals, a, b, kernel.steps)
+            if begins:
+                zeros[:] = totals
+            return [*following, *accumulators.carried(totals)]
 
         carried = [] if in_place else [*headers, *accumulators.carried(zeros)]
         result = self.looped(iteration, carried)
@@ -177,7 +184,7 @@ class BlockProduct:
         last = builder.trunc(size_value(self.k), I32) if parts is None else constant(I32, parts * depth)
         row = self.kernel.row
         has_few_bits = min(row.source1.bits, row.source2.bits) < _BITS_IN_TWO
-        if self.messages.emulated or has_few_bits or (parts is not None and parts < _LEAST_IN_TWO):
+        if self.messages.emulated or has_few_bits or (self._is_full if parts is None else parts < _LEAST_IN_TWO):
             # A matrix that messages take has a k that is not 0.
             return counted_loop(builder, zero, last, constant(I32, depth), carried, iteration,
                                 runs_at_least_once=True, unrolled=False)
@@ -197,18 +204,32 @@ class BlockProduct:
             iteration(zero, [])
         return []
 
+    @property
+    def _is_full(self) -> bool:
+        """Whether two iterations at once would need scratch memory beside the loops for any sizes.
+
+        Words that are taken apart have registers of their own.
+        """
+        kernel = self.kernel
+        blocks = [load.block for operand in loads_of_both(kernel, self.a_along_k, self.b_along_k)
+                  for load in operand.loads]
+        words = max((block.registers for block in blocks if block.is_taken_apart), default=0)
+        sums = kernel.lane_blocks * kernel.column_blocks * kernel.row.repeat
+        return words > 0 and sums + sum(block.registers for block in blocks) + words > _MOST_IN_TWO
+
     def multiplied(
         self, totals: Sequence[ir.Value], a: dict[tuple[int, int], _Loaded], b: dict[tuple[int, int], _Loaded],
         steps: int,
     ) -> list[ir.Value]:
-        """Return the sums with the products of so many steps added."""
+        """Return the sums with the products of so many steps added; without any, these are the first ones."""
         kernel, accumulators = self.kernel, self.accumulators
         for step in range(steps):
             left: list[Part] = [accumulators.part(*a[i, step], True) for i in range(kernel.lane_blocks)]
             result: list[ir.Value] = []
             for j in range(kernel.column_blocks):
                 right = accumulators.part(*b[j, step], False)
-                result += [accumulators.add(totals[len(result) + i], part, right) for i, part in enumerate(left)]
+                result += [accumulators.add(totals[len(result) + i], part, right) if totals
+                           else accumulators.multiply(None, part, right) for i, part in enumerate(left)]
             totals = result
         return list(totals)
 

@@ -27,12 +27,13 @@ class Result:
     """C, whose elements are set: `value` returns one as it is stored.
 
     It takes a row, which differs from lane to lane, a column, the sum, and what C holds there, None where `reads`
-    does not say that it is needed.
+    does not say that it is needed.  Where that `is_sum` it is the sum as it is.
     """
 
     matrix: Matrix
     reads: bool
     value: Callable[[ir.Value, ir.Value, ir.Value, ir.Value | None], ir.Value]
+    is_sum: bool = False
 
 
 def result_surfaces(
@@ -85,8 +86,14 @@ class TileStores:
         """What moves blocks."""
         return self.accumulators.messages
 
-    def store(self, first_row: ir.Value, first_column: ir.Value, value: Callable[[int], ir.Value]) -> None:
-        """Store a tile by a message for each block, whose sums `value` returns by its number, column after column.
+    @property
+    def stores_sums(self) -> bool:
+        """Whether messages take sums as they are: their columns follow one another in C."""
+        return (self.result.is_sum and self.accumulators.are_in_place and len(self.surfaces) == 1
+                and list(self.order) == [*range(self.kernel.tile_columns)])
+
+    def store(self, first_row: ir.Value, first_column: ir.Value, sums: Sequence[Sequence[ir.Value]]) -> None:
+        """Store a tile by a message for each block, from sums that are added, column of blocks after column.
 
         What is outside of C is not written.
         """
@@ -102,10 +109,15 @@ class TileStores:
         places = [divmod(self.order.index(column), row.repeat) for column in range(kernel.tile_columns)]
         for i in range(kernel.lane_blocks):
             # Each is read once, where it is needed first: all of them again are as many registers as the sums.
-            read = functools.cache(lambda j, i=i: value(j * kernel.lane_blocks + i))
+            read = functools.cache(lambda j, i=i: self._total(sums[j * kernel.lane_blocks + i]))
             own = builder.add(builder.add(first_row, messages.lane), index(i * row.execution_size))
             headers = list(first)
             for j in range(kernel.column_blocks):
+                own_sums = sums[j * kernel.lane_blocks + i]
+                if self.stores_sums and len(own_sums) == 1:
+                    messages.store(headers[0], block, own_sums[0])
+                    headers = [builder.add(headers[0], beside)]
+                    continue
                 for part in range(apart):
                     columns = range(j * row.repeat + part, (j + 1) * row.repeat, apart)
                     totals = [self._element(read(place), number) for place, number in map(places.__getitem__, columns)]
@@ -113,6 +125,10 @@ class TileStores:
                     self._store_block(block, headers[part], own, at, totals, type_)
                 headers = [builder.add(header, beside) for header in headers]
             first = [builder.add(header, below) for header in first]
+
+    def _total(self, sums: Sequence[ir.Value]) -> ir.Value:
+        """Return what sums are together, as a value."""
+        return functools.reduce(self.builder.fadd, map(self.accumulators.value, sums))
 
     def _element(self, value: ir.Value, number: int) -> ir.Value:
         """Return an element of a value, which may be a single one."""

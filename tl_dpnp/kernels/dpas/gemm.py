@@ -173,7 +173,7 @@ def _emit_by_blocks(emitter: _Emitter, a: Surface, b: Surface, *, surfaces: tupl
                           blocks.accumulators.value, blocks.columns)
         else:
             TileStores(kernel, blocks.accumulators, product.result, surfaces, blocks.columns).store(
-                first_row, first_column, lambda number: blocks.accumulators.value(sums[number]))
+                first_row, first_column, [[total] for total in sums])
 
     emitter.deal(kernel.shared, tile)
 
@@ -353,6 +353,9 @@ class _Emitter:
         sums = LocalProduct(kernel, accumulators, packing, (reads[0], reads[1]), product.k).sums()
         count = kernel.lane_blocks * kernel.column_blocks
         apart = [sums[place::count] for place in range(count)]
+        of_b = (layouts or {}).get(False)
+        unit = of_b.columns if of_b is not None and of_b.direct else (0,)
+        columns = [first + column for first in range(0, kernel.tile_columns, len(unit)) for column in unit]
 
         def total(parts: Sequence[ir.Value]) -> ir.Value:
             return functools.reduce(builder.fadd, map(accumulators.value, parts))
@@ -361,7 +364,7 @@ class _Emitter:
             # One after the other: all of them again are as many registers as the sums, and so are addresses ahead.
             is_large = len(sums) * kernel.row.repeat > _MANY
             rows = self.rows_of(row, kernel.lane_blocks, self.lane_here() if is_large else None)
-            self.store(rows, column, apart, total, apart=bool(surfaces))
+            self.store(rows, column, apart, total, columns, apart=bool(surfaces))
 
         if not surfaces or product.result is None:
             by_elements()
@@ -371,7 +374,7 @@ class _Emitter:
             # Nothing of the headers is computed ahead, where it would take registers.
             messages = BlockMessages(builder, self.lane_here(), self.emulated)
             TileStores(kernel, replace(accumulators, messages=messages), result, surfaces,
-                       range(kernel.tile_columns)).store(row, column, lambda number: total(apart[number]))
+                       columns).store(row, column, apart)
 
         if possible is None:
             by_messages(product.result)
@@ -416,7 +419,8 @@ class _Emitter:
                 (product.m, product.n), strict=True):
             if not packs(kernel, piece):
                 continue
-            layout = line_layout(kernel.row, piece, along, size, product.k, kernel.steps)
+            layout = line_layout(kernel.row, piece, along, size, product.k, kernel.steps,
+                                 kernel.lane_blocks if piece.across else kernel.column_blocks)
             if self.emulated or layout is None or matrix.pointer.type.addrspace != GLOBAL:
                 return {}
             result[piece.across] = layout
@@ -455,7 +459,7 @@ class _Emitter:
         )
         number = builder.add(builder.mul(place.column, index(place.rows)), place.row)
         accumulators = blocks.accumulators
-        packing = BlockPacking(kernel, accumulators, (a, b), number)
+        packing = BlockPacking(accumulators, kernel, (a, b), number)
         of_a, of_b = (self.local_reads(accumulators, *each) for each in zip(pieces, bases, strict=True))
         return LocalProduct(kernel, accumulators, packing, (of_a, of_b), self.product.k,
                             self.is_inside(first_row, first_column)).sums()

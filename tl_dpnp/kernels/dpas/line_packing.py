@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from llvmlite import ir
 
-from tl_dpnp.kernels.dpas.accumulators import Accumulators, aliases
-from tl_dpnp.kernels.dpas.block_messages import BlockMessages, inline_assembly
+from tl_dpnp.kernels.dpas.accumulators import aliases
+from tl_dpnp.kernels.dpas.block_messages import inline_assembly
 from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, RULES, Block
 from tl_dpnp.kernels.dpas.fragments import Matrix
-from tl_dpnp.kernels.dpas.local_messages import MOST_MOVED, WORD_BYTES, Address, LocalMessages
+from tl_dpnp.kernels.dpas.local_messages import MOST_MOVED, WORD_BYTES, Address, PackingByMessages
 from tl_dpnp.kernels.dpas.pieces import WORD_BITS, Piece
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.llvm import I32, I64, constant, index, vector_of
@@ -29,6 +29,8 @@ __all__ = ["Line", "LineLayout", "LineOperand", "LinePacking", "conditions_of", 
 
 #: Registers of a message's lines and of fragments that a sub-group has at a time, at most.
 _MOST_LOADED, _MOST_FILLED = 32, 16
+#: Registers that an instruction rounds.
+_TOGETHER = 2
 #: Types of inline assembly, by their bytes.
 _UNSIGNED = {1: "ub", 2: "uw", 4: "ud"}
 #: Units of a panel, the last ones, whose registers are kept until all is stored.
@@ -53,8 +55,10 @@ class Line(NamedTuple):
 class LineLayout:
     """How an operand of a size is packed: `rows` of `row_bytes`, `pitch` bytes apart, are its lines in memory.
 
-    Those of A are elements of neighbouring rows of C, one line for each place `along_k`; those of B are along k.  Of
+    Those of A are elements of neighbouring rows of C, one line for each place along k; those of B are along k.  Of
     each `period` lines one belongs to a message.  A unit of work has so many `blocks` of fragments, by `steps` along k.
+    Where it is `direct`, what messages load are fragments, and nothing is moved: those of B are columns of C then that
+    are a `period` apart (`columns`).
     """
 
     row: DpasRow
@@ -65,6 +69,7 @@ class LineLayout:
     period: int
     blocks: int
     steps: int
+    direct: bool = False
 
     @property
     def size(self) -> int:
@@ -84,13 +89,39 @@ class LineLayout:
 
     @property
     def block(self) -> Block:
-        """What a message loads: a register for each line."""
+        """What a message loads: a register for each line, or fragments."""
+        if self.direct and not self.of_a:
+            width = self.row.k * self.size // WORD_BYTES
+            return Block("plain", WORD_BITS, width, self.lines // self.period, self.steps)
         return Block("plain", WORD_BITS, RULES.row_bytes // WORD_BYTES, self.lines // self.period)
 
     @property
     def filled(self) -> int:
         """Bytes of a unit's fragments: those of a step one behind the other."""
         return self.blocks * self.steps * self.fragment
+
+    @property
+    def parts(self) -> int:
+        """The values that a unit's fragments are in: those of a step are dealt out to them."""
+        return self.period if self.direct else 1
+
+    @property
+    def run(self) -> int:
+        """Bytes of fragments that follow one another in a value, and in a panel."""
+        return self.blocks * self.fragment // self.parts
+
+    @property
+    def instructions(self) -> int:
+        """Instructions that make fragments of what was loaded."""
+        if not self.direct:
+            return len([*self.moves()])
+        return -(-self.filled // (_TOGETHER * RULES.register_bytes)) if self.row.source1.name == "tf32" else 0
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Of an operand B: the columns of a unit in the order in which its fragments have them."""
+        lines = range(self.lines)
+        return tuple(line for rest in range(self.parts) for line in lines[rest :: self.parts])
 
     def shift(self, rest: int) -> int:
         """Return how many bytes behind the beginning of a word the lines of a rest begin."""
@@ -99,6 +130,17 @@ class LineLayout:
     def behind(self, rest: int) -> int:
         """Return how many elements of the next line, or of none, are loaded as the last ones of lines of a rest."""
         return -(rest * self.pitch + self.row_bytes) % WORD_BYTES // self.size
+
+    def rows_of(self, step: int) -> Iterator[tuple[int, int, int]]:
+        """Yield the lines of an operand B in a step's fragments: the value, the byte in it, and the message."""
+        if self.direct:
+            height, length = self.lines // self.period, self.row.k * self.size
+            yield from ((rest, (step * height + line) * length, rest)
+                        for rest in range(self.period) for line in range(height))
+            return
+        for number, move in enumerate(self.moves()):
+            if number // self.lines == step:
+                yield 0, move.to, move.message
 
     def moves(self) -> Iterator[Line]:
         """Yield which bytes of what is loaded become which of fragments: `length` elements, `step` elements apart."""
@@ -122,11 +164,12 @@ class LineLayout:
 
 
 def line_layout(
-    row: DpasRow, piece: Piece, strides: tuple[object, ...], lines: object, k: object, panel: int
+    row: DpasRow, piece: Piece, strides: tuple[object, ...], lines: object, k: object, panel: int, tile: int
 ) -> LineLayout | None:
     """Return how A or B, whose pieces are such, is packed by messages, None where it is not.
 
-    Strides are along lines and along k, and panels have so many pieces; anything but an int is not known.
+    Strides are along lines and along k, panels have so many pieces, and a sub-group's tile has so many blocks of lines;
+    anything but an int is not known.
     """
     size, of_a = piece.bits // 8, piece.across
     contiguous, pitch = strides if of_a else strides[::-1]
@@ -143,12 +186,21 @@ def line_layout(
             and period * pitch * size <= RULES.most_bytes and rows <= RULES.most_bytes):
         return None
     found = [layout for blocks in (1, 2, 4) for steps in (1, 2, 4) if piece.blocks % blocks == 0 and panel % steps == 0
-             if _fits(layout := LineLayout(row, of_a, rows, row_bytes, pitch * size, period, blocks, steps))]
-    return max(found, key=lambda layout: (layout.blocks * layout.steps, layout.blocks), default=None)
+             for direct in (False, True)
+             if _fits(layout := LineLayout(row, of_a, rows, row_bytes, pitch * size, period, blocks, steps, direct))
+             and (not direct or tile % blocks == 0)]
+    return max(found, key=lambda layout: (layout.direct, layout.blocks * layout.steps, layout.blocks), default=None)
 
 
 def _fits(layout: LineLayout) -> bool:
     """Whether a unit has what it needs in registers, and not too many of them."""
+    if layout.direct:
+        begin_with_words = not any(map(layout.shift, range(layout.period)))
+        whole = layout.period == 1 and layout.blocks == 1 if layout.of_a else layout.blocks % layout.period == 0
+        return (begin_with_words and whole and not (layout.of_a and layout.size < WORD_BYTES)
+                and layout.lines <= _MOST_LOADED and layout.block.size <= RULES.registers * RULES.register_bytes
+                and layout.block.count * layout.block.width * WORD_BYTES <= RULES.row_bytes
+                and layout.filled <= _MOST_LOADED * RULES.register_bytes)
     ends = [line.offset + line.length * layout.size for line in layout.moves()]
     return (layout.lines % layout.period == 0 and layout.lines <= _MOST_LOADED and max(ends) <= RULES.row_bytes
             and layout.filled <= _MOST_FILLED * RULES.register_bytes)
@@ -208,30 +260,14 @@ class LineOperand:
 
 
 @dataclass(frozen=True)
-class LinePacking:
+class LinePacking(PackingByMessages):
     """Packs operands of a sub-group, the one of a `number` (of 64 bits), where messages are not emulated.
 
     Addresses have to be multiples of 4.
     """
 
-    accumulators: Accumulators
     operands: tuple[LineOperand, ...]
     number: ir.Value
-
-    @property
-    def builder(self) -> ir.IRBuilder:
-        """Where code is appended."""
-        return self.accumulators.builder
-
-    @property
-    def messages(self) -> BlockMessages:
-        """What moves blocks."""
-        return self.accumulators.messages
-
-    @property
-    def local(self) -> LocalMessages:
-        """What stores runs in local memory."""
-        return LocalMessages(self.messages, self.accumulators.row.execution_size)
 
     @cached_property
     def _shares(self) -> list[_Share]:
@@ -244,7 +280,7 @@ class LinePacking:
 
     def pack(self, start: ir.Value, end: ir.Value, carried: Sequence[ir.Value]) -> list[ir.Value]:
         """Fill a panel, with zeros beyond the end of the matrix."""
-        stored = []
+        stored = list[tuple[ir.Value, int]]()
         for share in self._shares:
             across, along = share.operand.each
             here = (0, 0)
@@ -258,7 +294,7 @@ class LinePacking:
                         if old != new:
                             self.messages.move(header, field, new - old)
                 here = there
-                stored.append(self._stored(share, unit, start, loaded))
+                stored += self._stored(share, unit, start, loaded)
         for value, size in stored[-_LAST:]:
             # Registers that messages still read are waited for here, not in each iteration of the loop that follows.
             (name,), lines = aliases(self.builder, {0: size}, "ud", WORD_BITS)
@@ -334,19 +370,32 @@ class LinePacking:
 
     def _stored(
         self, share: _Share, unit: tuple[int, int], start: ir.Value, loaded: Sequence[ir.Value]
-    ) -> tuple[ir.Value, int]:
-        """Store the fragments of a unit; returns them, and their bytes."""
+    ) -> list[tuple[ir.Value, int]]:
+        """Store the fragments of a unit; returns the values that they are in, and their bytes."""
         operand, layout = share.operand, share.operand.layout
-        value = self._moved(layout, loaded)
-        self._ended(share, unit[1], start, value)
+        values = self._rounded(layout, loaded) if layout.direct else [self._moved(layout, loaded)]
+        self._ended(share, unit[1], start, values)
         first = unit[1] * layout.steps * operand.piece.size + unit[0] * layout.blocks * operand.piece.fragment
-        run = layout.blocks * layout.fragment
-        runs = [(step * run + offset, (first + step * operand.piece.size) * WORD_BYTES + offset)
-                for step in range(layout.steps) for offset in range(0, run, min(run, MOST_MOVED))]
-        addresses: list[Address] = self.local.addresses(share.start, MOST_MOVED, [place for _, place in runs])
-        for (offset, _), address in zip(runs, addresses, strict=True):
+        run = layout.run
+        runs = [(value, step * run + offset, (first + step * operand.piece.size) * WORD_BYTES + part * run + offset)
+                for step in range(layout.steps) for part, value in enumerate(values)
+                for offset in range(0, run, min(run, MOST_MOVED))]
+        addresses: list[Address] = self.local.addresses(share.start, MOST_MOVED, [place for *_, place in runs])
+        for (value, offset, _), address in zip(runs, addresses, strict=True):
             self.local.store(address, value, offset, min(run, MOST_MOVED))
-        return value, layout.filled
+        return [(value, layout.filled // layout.parts) for value in values]
+
+    def _rounded(self, layout: LineLayout, loaded: Sequence[ir.Value]) -> list[ir.Value]:
+        """Return fragments as messages loaded them, rounded in place."""
+        for value in loaded if self.accumulators.rounds else ():
+            (words,), lines = aliases(self.builder, {0: layout.block.size}, "ud", WORD_BITS)
+            (floats,), declared = aliases(self.builder, {0: layout.block.size}, "f", WORD_BITS)
+            lines += declared
+            for first in range(0, layout.block.registers, _TOGETHER):
+                together = RULES.register_bytes // WORD_BYTES * min(_TOGETHER, layout.block.registers - first)
+                lines.append(f"fcvt (M1_NM,{together}) {words}({first},0)<1> {floats}({first},0)<1;1,0>")
+            inline_assembly(self.builder, ir.VoidType(), lines, "rw", [value])
+        return list(loaded)
 
     def _moved(self, layout: LineLayout, loaded: Sequence[ir.Value]) -> ir.Value:
         """Return the fragments of a unit, made of what messages loaded."""
@@ -373,7 +422,7 @@ class LinePacking:
         return inline_assembly(
             self.builder, vector_of(I32, layout.filled // RULES.register_bytes), lines, constraints, loaded)
 
-    def _ended(self, share: _Share, along: int, start: ir.Value, value: ir.Value) -> None:
+    def _ended(self, share: _Share, along: int, start: ir.Value, values: Sequence[ir.Value]) -> None:
         """Let what was loaded of B behind the end of k be zeros: of A there are zeros, but these times NaN are NaN."""
         layout, builder = share.operand.layout, self.builder
         k = layout.row_bytes // layout.size
@@ -381,19 +430,19 @@ class LinePacking:
         if layout.of_a or not left or not any(map(layout.behind, range(layout.period))):
             return
         type_ = _UNSIGNED[layout.size]
-        (name,), declared = aliases(builder, {0: layout.filled}, type_, 8 * layout.size)
+        sizes = dict.fromkeys(range(len(values)), layout.filled // layout.parts)
+        names, declared = aliases(builder, sizes, type_, 8 * layout.size)
         for step in range(layout.steps):
             lines = list(declared)
-            for number, move in enumerate(layout.moves()):
-                if number // (layout.blocks * layout.row.repeat) == step:
-                    lines += [f"mov (M1_NM,1) {name}({to // RULES.register_bytes},"
-                              f"{to % RULES.register_bytes // layout.size})<1> 0x0:{type_}"
-                              for place in range(left, min(left + layout.behind(move.message), layout.row.k))
-                              for to in [move.to + place * layout.size]]
+            lines += [f"mov (M1_NM,1) {names[value]}({to // RULES.register_bytes},"
+                      f"{to % RULES.register_bytes // layout.size})<1> 0x0:{type_}"
+                      for value, begin, message in layout.rows_of(step)
+                      for place in range(left, min(left + layout.behind(message), layout.row.k))
+                      for to in [begin + place * layout.size]]
             here = builder.add(builder.trunc(start, I32), share.k)
             before = (along * layout.steps + step) * layout.row.k
             with builder.if_then(builder.icmp_unsigned("==", here, constant(I32, k - left - before))):
-                inline_assembly(builder, ir.VoidType(), lines, "rw", [value])
+                inline_assembly(builder, ir.VoidType(), lines, ",".join(["rw"] * len(values)), values)
 
 
 class _Share(NamedTuple):

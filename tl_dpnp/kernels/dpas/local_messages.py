@@ -14,11 +14,12 @@ from typing import NamedTuple
 
 from llvmlite import ir
 
+from tl_dpnp.kernels.dpas.accumulators import Accumulators
 from tl_dpnp.kernels.dpas.block_messages import BlockMessages, inline_assembly
 from tl_dpnp.kernels.llvm import I32, I64, lanes, vector_of
 from tl_dpnp.records import dataclass
 
-__all__ = ["MOST_MOVED", "WORD_BYTES", "Address", "LocalMessages"]
+__all__ = ["MOST_MOVED", "WORD_BYTES", "Address", "LocalMessages", "PackingByMessages"]
 
 #: The port of local memory, and the bits of a descriptor: transposed, addresses of 32 bits, elements of 64; that it
 #: stores; where the number of elements is, by its place in a list, and the registers that are loaded.
@@ -103,3 +104,25 @@ class LocalMessages:
 
     def _at(self, address: Address) -> int:
         return address.number * self.register_bytes
+
+
+@dataclass(frozen=True)
+class PackingByMessages:
+    """What a sub-group fills panels of local memory with: it loads blocks, and stores runs."""
+
+    accumulators: Accumulators
+
+    @property
+    def builder(self) -> ir.IRBuilder:
+        """Where code is appended."""
+        return self.accumulators.builder
+
+    @property
+    def messages(self) -> BlockMessages:
+        """What moves blocks."""
+        return self.accumulators.messages
+
+    @property
+    def local(self) -> LocalMessages:
+        """What stores runs in local memory."""
+        return LocalMessages(self.messages, self.accumulators.row.execution_size)

@@ -137,7 +137,8 @@ def _result_of(
         return to_storage(builder, element, evaluate(expression, row, column, registers))
 
     matrix = _matrix_of(target, arguments, parts.m.variable, parts.n.variable)
-    return Result(matrix, expression != finish.value, value)
+    is_sum = expression == parts.total and parts.total.buffer.element == element
+    return Result(matrix, expression != finish.value, value, is_sum)
 
 
 def emit_on_tiles(

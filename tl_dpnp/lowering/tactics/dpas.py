@@ -123,8 +123,10 @@ def _packs_by_messages(product: NestProduct, kernel: MicroKernel, layout: Subgro
     from tl_dpnp.kernels.dpas.line_packing import line_layout
 
     pieces = piece_words(kernel, *_extent(product, kernel, layout))
-    return all(line_layout(kernel.row, piece, strides, lines, product.k.stop, kernel.steps) is not None
-               for piece, (strides, lines) in zip(pieces, product.lines, strict=True) if packs(kernel, piece))
+    tile = kernel.lane_blocks, kernel.column_blocks
+    return all(line_layout(kernel.row, piece, strides, lines, product.k.stop, kernel.steps, blocks) is not None
+               for piece, (strides, lines), blocks in zip(pieces, product.lines, tile, strict=True)
+               if packs(kernel, piece))
 
 
 def _kernel_of(product: NestProduct, engine: MatrixEngine, layout: SubgroupLayout | None) -> MicroKernel | None:

@@ -84,7 +84,7 @@ def _instructions(
             messages += len(loads.loads) / _TOGETHER * numbers.block_message / numbers.message
             addresses += sum(load.block.registers for load in loads.loads) + len(loads.loads)
             continue
-        layout = line_layout(row, piece, strides, lines, product.k.stop, panel)
+        layout = line_layout(row, piece, strides, lines, product.k.stop, panel, count)
         if layout is None:
             return None
         size = piece.fragment * WORD_BYTES
@@ -109,7 +109,6 @@ def _filling(layout: LineLayout, piece: Piece, panel: int, subgroups: int) -> fl
     """Return the instructions of a sub-group that fill a piece, one of those of a panel."""
     numbers = DPAS[layout.row.execution_size].by_panels
     units = piece.blocks // layout.blocks * (panel // layout.steps)
-    moves = len([*layout.moves()])
-    stores = layout.steps * -(-layout.blocks * layout.fragment // MOST_MOVED)
-    each = moves + layout.period * numbers.load + stores * numbers.store
+    stores = layout.steps * layout.parts * -(-layout.run // MOST_MOVED)
+    each = layout.instructions + layout.period * numbers.load + stores * numbers.store
     return -(-units // subgroups) * each / panel

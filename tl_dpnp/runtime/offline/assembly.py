@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.records import dataclass
@@ -87,12 +87,17 @@ def straight_run(instructions: Sequence[Instruction]) -> list[Instruction]:
     return max(runs, key=lambda run: (mix(run)["dpas"], -len(run)))
 
 
-def inner_loop(instructions: Sequence[Instruction]) -> list[Instruction]:
+def inner_loop(instructions: Sequence[Instruction], multiples: Collection[int] = ()) -> list[Instruction]:
     """Return the innermost loop with the largest share of DPAS, the longest one if the kernel has no DPAS.
 
-    All of the kernel where no innermost loop is where its DPAS are: a short k leaves none.
+    Where there are such, it is one with the most DPAS of those where these are a multiple of one of `multiples`, what
+    tiles take along k: other loops are of the paths for operands that messages do not load.  All of the kernel where no
+    innermost loop is where its DPAS are: a short k leaves none.
     """
     loops = inner_loops(instructions)
+    own = [loop for loop in loops if (count := mix(loop)["dpas"]) and any(count % each == 0 for each in multiples)]
+    most = max((mix(loop)["dpas"] for loop in own), default=0)
+    loops = [loop for loop in own if mix(loop)["dpas"] == most] or loops
     loop = max(loops, key=lambda loop: (mix(loop)["dpas"] / len(loop), len(loop)), default=list(instructions))
     return loop if mix(loop)["dpas"] or not mix(instructions)["dpas"] else list(instructions)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -182,7 +182,7 @@ def compile_offline(
     if faults:
         raise LoweringError(f"compiling for {device} made something else of the kernel: {'; '.join(faults)}")
     is_straight = not products_in(lowered.passes.canonical) and _is_straight(lowered)
-    resources = _resources(instructions, parts.facts[entry], target, is_straight)
+    resources = _resources(instructions, parts.facts[entry], target, is_straight, _of_tiles(lowered))
     return DeviceProgram(target, binary, text, resources, lowered.schedule, lowered.remarks)
 
 
@@ -249,10 +249,18 @@ def _is_straight(lowered: LoweredKernel) -> bool:
     return bool(sums) and all(steps is not None and len(steps) <= depth for depth, steps in sums)
 
 
+def _of_tiles(lowered: LoweredKernel) -> set[int]:
+    """Return how many DPAS the tiles of products take for one step along k."""
+    found = (whole_instruction(schedule.nest, MicroKernel) for schedule in lowered.schedules)
+    return {kernel.lane_blocks * kernel.column_blocks * sum(map(len, kernel.products))
+            for kernel in found if kernel is not None}
+
+
 def _resources(
-    instructions: Sequence[Instruction], facts: KernelFacts, target: OfflineTarget, is_straight: bool
+    instructions: Sequence[Instruction], facts: KernelFacts, target: OfflineTarget, is_straight: bool,
+    of_tiles: Collection[int],
 ) -> Resources:
-    loop = straight_run(instructions) if is_straight else inner_loop(instructions)
+    loop = straight_run(instructions) if is_straight else inner_loop(instructions, of_tiles)
     return Resources(
         facts.registers, facts.lanes, facts.scratch, facts.spilled, facts.local_memory, len(instructions), mix(loop),
         sum(int(entry.modifier.split("x")[1]) * target.row_clocks for entry in loop if entry.name == "dpas"),
