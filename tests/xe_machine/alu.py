@@ -46,15 +46,24 @@ def _reversed(x: np.ndarray) -> np.ndarray:
     return np.packbits(np.unpackbits(words.view(np.uint8).reshape(-1, 4), axis=1)[:, ::-1]).view(">u4").astype(np.int64)
 
 
+def _lowest_bit(x: np.ndarray) -> np.ndarray:
+    """Return the number of the lowest bit of words of 32 bits that is 1, all ones where none is.
+
+    Source: Intel, Programmer's Reference Manual, "fbl - Find First Bit from LSB Side".
+    """
+    words = x & 0xFFFFFFFF
+    return np.where(words == 0, 0xFFFFFFFF, np.log2(np.maximum(words & -words, 1)).astype(np.int64))
+
+
 #: Sums, products and logic on numbers.
 _PLAIN: dict[str, Numbers] = {
     "mov": lambda x: x, "add": _add, "add3": _add, "mul": np.multiply, "mad": _mad, "and": np.bitwise_and,
     "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert,
-    "bfrev": _reversed,
+    "bfrev": _reversed, "fbl": _lowest_bit,
 }
 #: Functions of f32, which hardware computes with errors of a few units in the last place.
 _MATHEMATICS: dict[str, Numbers] = {"exp": np.exp2, "inv": np.reciprocal}
-_LOGIC = ("and", "or", "xor", "not", "shl", "shr", "asr", "bfn", "bfrev")
+_LOGIC = ("and", "or", "xor", "not", "shl", "shr", "asr", "bfn", "bfrev", "fbl")
 ARITHMETIC = (*_PLAIN, "math", "shl", "shr", "asr", "bfn", "cmp", "sel", "csel", "addc", "subb", "mach", "macl")
 
 
@@ -89,8 +98,8 @@ def _computation(instruction: Instruction, size: int, sources: list[Source]) -> 
         raise MachineError("logic on floats is not known")
     if name in ("shl", "shr", "asr"):
         return _shift(name, size, sources)
-    if name == "bfrev" and (size, sources[0].type.size) != (_WORD, _WORD):
-        raise MachineError("reversing bits of other sizes than 32 is not known")
+    if name in ("bfrev", "fbl") and (size, sources[0].type.size) != (_WORD, _WORD):
+        raise MachineError(f"{name} of words of other sizes than 32 bits is not known")
     if name == "bfn":
         return _boolean(instruction.modifier, sources)
     if name == "csel":
