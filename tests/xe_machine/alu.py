@@ -47,7 +47,7 @@ def _reversed(x: np.ndarray) -> np.ndarray:
 
 
 def _lowest_bit(x: np.ndarray) -> np.ndarray:
-    """Return the number of the lowest bit of words of 32 bits that is 1, all ones where none is.
+    """Return the number of the lowest bit of words of up to 32 bits that is 1, all ones where none is.
 
     Source: Intel, Programmer's Reference Manual, "fbl - Find First Bit from LSB Side".
     """
@@ -98,8 +98,10 @@ def _computation(instruction: Instruction, size: int, sources: list[Source]) -> 
         raise MachineError("logic on floats is not known")
     if name in ("shl", "shr", "asr"):
         return _shift(name, size, sources)
-    if name in ("bfrev", "fbl") and (size, sources[0].type.size) != (_WORD, _WORD):
-        raise MachineError(f"{name} of words of other sizes than 32 bits is not known")
+    if name == "bfrev" and (size, sources[0].type.size) != (_WORD, _WORD):
+        raise MachineError("reversing bits of other sizes than 32 is not known")
+    if name == "fbl" and (size != _WORD or sources[0].type.size > _WORD or sources[0].type.is_signed):
+        raise MachineError("the lowest bit of signed and of wide integers is not known")
     if name == "bfn":
         return _boolean(instruction.modifier, sources)
     if name == "csel":

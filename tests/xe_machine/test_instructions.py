@@ -63,6 +63,7 @@ STORE = "send.ugm (16|M0) null r8 r20:1 0x0 0x04000584"
      [0, -(1 << 31), 1 << 30, -(1 << 30)]),
     (["mov (16|M0) r21.0<1>:ud r4.0<1;1,0>:uw", "shl (16|M0) r21.0<1>:d r21.0<1;1,0>:d 30:w",
       "fbl (16|M0) r20.0<1>:ud r21.0<1;1,0>:ud"], [-1, 30, 31, 30]),
+    (["fbl (16|M0) r20.0<1>:ud r4.0<1;1,0>:uw"], [-1, 0, 1, 0]),
     (["mov (16|M0) r20.0<1>:f r4.0<1;1,0>:uw", "math.exp (16|M0) r20.0<1>:f r20.0<1;1,0>:f",
       "math.inv (16|M0) r20.0<1>:f r20.0<1;1,0>:f", "mul (16|M0) r20.0<1>:f r20.0<1;1,0>:f 8.0:f",
       "mov (16|M0) r20.0<1>:d r20.0<1;1,0>:f"], [8, 4, 2, 1]),
@@ -163,7 +164,9 @@ def test_flags_that_had_no_value_have_none_when_they_come_back(lines: list[str])
     (["mov (16|M0) r20.0<1>:d 1:w", STORE.replace("0x04", "0x02")], "the address takes 1 registers, not 2"),
     (["mov (16|M0) r20.0<1>:d 1:w", STORE.replace("0x04", "0x02").replace("16|M0", "1|M0")],
      "the address takes 1 registers, not 2"),
-    (["bfrev (16|M0) r20.0<1>:uw r4.0<1;1,0>:uw"], "bfrev of words of other sizes"),
+    (["bfrev (16|M0) r20.0<1>:uw r4.0<1;1,0>:uw"], "reversing bits of other sizes"),
+    (["fbl (16|M0) r20.0<1>:ud r4.0<1;1,0>:w"], "the lowest bit of signed"),
+    (["mov (1|M0) r20.0<1>:ud r[a0.0]<0;1,0>:uw"], "is not known"),
 ])
 def test_what_is_wrong_or_not_known_is_an_error(lines: list[str], why: str) -> None:
     with pytest.raises(MachineError, match=why):
