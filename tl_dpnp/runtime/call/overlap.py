@@ -166,8 +166,8 @@ class Footprint:
         key = [each.tobytes() for each in places]
         if key == self._apart:
             return False
-        bounds = [(np.sort(each) + argument.low, np.sort(each) + argument.high)
-                  for each, argument in zip(places, self.placed, strict=True)]
+        bounds = [(each + argument.low, each + argument.high)
+                  for each, argument in zip(map(np.sort, places), self.placed, strict=True)]
         if any(_come_near(*bounds[first], *bounds[second]) for first, second in self.pairs) or any(
                 _come_near(*bounds[place], np.array(starts, np.int64), np.array(ends, np.int64))
                 for place, ends, starts in self.beside):
