@@ -12,11 +12,13 @@ from tests.xe_machine.registers import CHANNELS, Registers
 from tests.xe_machine.types import DataType, type_named
 
 __all__ = [
-    "Destination", "FlagOperand", "Immediate", "Null", "RegisterOperand", "Source", "destination", "have_values",
-    "source",
+    "Destination", "FlagOperand", "Immediate", "IndirectOperand", "Null", "RegisterOperand", "Source", "destination",
+    "have_values", "source",
 ]
 
 _REGISTER = re.compile(r"(-)?(~)?(\(abs\))?(r|acc|cr|a|f)(\d+)(?:\.(\d+))?(?:<([\d;,]+)>)?:(\w+)")
+#: One element at an address that a register has, for all channels.
+_INDIRECT = re.compile(r"(-)?r\[a(\d+)\.(\d+)(?:,(-?\d+))?\]<0;1,0>:(\w+)")
 _IMMEDIATE = re.compile(r"(-?(?:0x[0-9A-Fa-f]+|[\d.]+(?:e[-+]?\d+)?|inf|nan)):(\w+)")
 _NAN = re.compile(r"(-)?([qs])nan\(0x([0-9A-F]+)\):(f|hf)")
 #: Exponent, quiet bit and sign of a NaN.
@@ -139,7 +141,38 @@ class RegisterOperand:
         registers.valid[chosen] = known if known is True else known[mask]
 
 
-Source = Immediate | FlagOperand | RegisterOperand
+@dataclass(frozen=True)
+class IndirectOperand:
+    """One element of general registers for all channels, at the byte that an address register and a constant name.
+
+    Source: Intel, Programmer's Reference Manual, "Register-Indirect Register-Region Addressing": the address register
+    has the number of a byte of the register file.
+    """
+
+    type: DataType
+    address: RegisterOperand
+    displacement: int
+    negated: bool = False
+    complemented = absolute = False
+
+    def _place(self, registers: Registers) -> slice:
+        if self.address.has_value(registers) is not None:
+            raise MachineError("a register's address has no value")
+        first = int(self.address.bits(registers)[0]) + self.displacement
+        if not 0 <= first <= registers.accumulators - self.type.size or first % self.type.size:
+            raise MachineError(f"byte {first} of the registers is no place of {self.type.size} bytes")
+        return slice(first, first + self.type.size)
+
+    def bits(self, registers: Registers) -> np.ndarray:
+        """Return the element as the type's bits."""
+        return registers.data[self._place(registers)].view(self.type.bits)
+
+    def has_value(self, registers: Registers) -> np.ndarray | None:
+        """Return whether the element has a value; None means that it has."""
+        return None if registers.valid[self._place(registers)].all() else np.zeros(1, bool)
+
+
+Source = Immediate | FlagOperand | RegisterOperand | IndirectOperand
 Destination = Null | FlagOperand | RegisterOperand
 
 
@@ -162,6 +195,10 @@ def source(text: str, count: int, registers: Registers) -> Source:
             return FlagOperand(type_, int(number), int(part or 0))
         places = _places(file, int(number), int(part or 0), _source_steps(region, count), type_, registers)
         return RegisterOperand(type_, places, _run(places), bool(negated), bool(complemented), bool(absolute))
+    if match := _INDIRECT.fullmatch(text):
+        places = _places("a", int(match[2]), int(match[3]), np.zeros(1, int), type_named("uw"), registers)
+        address = RegisterOperand(type_named("uw"), places, _run(places))
+        return IndirectOperand(type_named(match[5]), address, int(match[4] or 0), bool(match[1]))
     if match := _IMMEDIATE.fullmatch(text):
         return _immediate(match[1], match[2], count)
     if match := _NAN.fullmatch(text):

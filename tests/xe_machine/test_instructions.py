@@ -146,6 +146,15 @@ def test_flags_that_had_no_value_have_none_when_they_come_back(lines: list[str])
         execute(*lines)
 
 
+def test_a_register_is_read_at_an_address_that_was_computed() -> None:
+    lines = ["(W) mov (1|M0) r30.2<1>:uw 6:w", "(W) add (1|M0) a0.0<1>:uw r30.2<0;1,0>:uw 0x100:uw",
+             "mov (16|M0) r20.0<1>:ud r[a0.0]<0;1,0>:uw", STORE]
+    assert execute(*lines).view(np.int32)[:16].tolist() == [3] * 16
+    displaced = [lines[0], "(W) add (1|M0) a0.0<1>:uw r30.2<0;1,0>:uw 0x90:uw",
+                 "mov (16|M0) r20.0<1>:d -r[a0.0,112]<0;1,0>:uw", STORE]
+    assert execute(*displaced).view(np.int32)[:16].tolist() == [-3] * 16
+
+
 @pytest.mark.parametrize(("lines", "why"), [
     (["frc (16|M0) r20.0<1>:f r4.0<1;1,0>:f"], "this instruction is not known"),
     (["mov (16|M0) r20.0<1>:d r4.0<1;1,0>:uw {Serialize}"], "the option 'Serialize' is not known"),
@@ -166,7 +175,11 @@ def test_flags_that_had_no_value_have_none_when_they_come_back(lines: list[str])
      "the address takes 1 registers, not 2"),
     (["bfrev (16|M0) r20.0<1>:uw r4.0<1;1,0>:uw"], "reversing bits of other sizes"),
     (["fbl (16|M0) r20.0<1>:ud r4.0<1;1,0>:w"], "the lowest bit of signed"),
-    (["mov (1|M0) r20.0<1>:ud r[a0.0]<0;1,0>:uw"], "is not known"),
+    (["mov (1|M0) r20.0<1>:ud r[a0.0]<0;1,0>:uw"], "a register's address has no value"),
+    (["mov (1|M0) a0.0<1>:uw 0x4000:uw", "mov (1|M0) r20.0<1>:ud r[a0.0]<0;1,0>:uw"], "no place of 2 bytes"),
+    (["mov (1|M0) a0.0<1>:uw 0x41:uw", "mov (1|M0) r20.0<1>:ud r[a0.0]<0;1,0>:uw"], "no place of 2 bytes"),
+    (["mov (1|M0) a0.0<1>:uw 0x780:uw", "mov (16|M0) r20.0<1>:ud r[a0.0]<0;1,0>:uw", STORE],
+     "stores what has no value"),
 ])
 def test_what_is_wrong_or_not_known_is_an_error(lines: list[str], why: str) -> None:
     with pytest.raises(MachineError, match=why):
