@@ -31,6 +31,7 @@ from tl_dpnp.graph.purity import dpnp_name
 from tl_dpnp.graph.recent import RecentCalls
 from tl_dpnp.graph.release import is_kept, release, restored
 from tl_dpnp.graph.repeated import RepeatedTrace
+from tl_dpnp.graph.resized_plans import ResizedPlans
 from tl_dpnp.graph.results import result_of
 from tl_dpnp.graph.retraces import CallKind, Origin, ParameterNames, array_names
 from tl_dpnp.graph.rewriting import obstacle, rewritten
@@ -84,6 +85,7 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
         self._varying = Varying(dynamic)
         self.enabled: bool = config.get("FUSE")
         self._plans = PlanStore()
+        self._resized = ResizedPlans()
         self._recent = RecentCalls()
         self._again: OrderedDict[Any, TraceCache] = OrderedDict()
         self._ended: list[RepeatedTrace] = []
@@ -150,6 +152,13 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
                     self._recent.note(key, specialization, arguments, specialization.plan.calls)
                 return result
         cache = self._again.get(tuple(key.parts))
+        other = self._resized.plan(key) if cache is None else None
+        if other is not None:
+            fits, result = other.run(key, arguments, keywords)
+            if fits:
+                with self._lock:
+                    self._plans.add(key, other)
+                return result
         if cache is None:
             result, _, _ = self._trace_call(key, arguments, keywords, False)
         else:
@@ -195,6 +204,7 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
         """Forget all plans and counts, and release what they hold; a kernel stays for other functions that need it."""
         with self._lock:
             self._plans = PlanStore()
+            self._resized = ResizedPlans()
             self._recent.clear()
             self._again = OrderedDict()
             self._ended = []
@@ -270,6 +280,7 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
             history.traced(parts, trace, None if has_plan else kind, specialization, change)
             if specialization is not None and not has_plan:
                 self._keep_plan(key, specialization, kind)
+                self._resized.traced(key, trace, specialization)
             elif specialization is None:
                 self._again[parts] = trace.cache
                 while len(self._again) > MOST_KEYS:

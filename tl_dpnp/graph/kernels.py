@@ -32,7 +32,7 @@ from tl_dpnp.graph.partition import Region
 from tl_dpnp.graph.placement import GridAxis, Places, front_places, local_shape, place
 from tl_dpnp.graph.pointwise import Pointwise, pointwise, write_pointwise
 from tl_dpnp.graph.scalars import rounding
-from tl_dpnp.graph.symbols import DynamicSize, PartSize, actual, with_actual_sizes
+from tl_dpnp.graph.symbols import DynamicSize, PartSize, actual, has_dynamic_sizes, with_actual_sizes
 from tl_dpnp.graph.work_groups import WorkGroups
 from tl_dpnp.graph.writer import write_region
 from tl_dpnp.language.ops import Module
@@ -143,13 +143,14 @@ def _request_pointwise(region: Region, simple: Pointwise) -> KernelRequest:
 
 def settled_region(region: Region) -> Region:
     """Return a region with the sizes of the call: the same one if no size is dynamic."""
-    memo = with_actual_sizes(region.roots)
-    arrays = with_actual_sizes((*region.outputs, *region.inputs))
-    if all(old is new for old, new in (*memo.items(), *arrays.items())):
+    arrays = (*region.outputs, *region.inputs)
+    if not any(map(has_dynamic_sizes, (*topological(region.roots), *arrays))):
         return region
+    memo = with_actual_sizes(region.roots)
+    settled = with_actual_sizes(arrays)
     roots = tuple(memo[root] for root in region.roots)
     grid = tuple(GridAxis(actual(axis.size), int(axis.chunk), axis.interleaved) for axis in region.placement.grid)
-    outputs, inputs = (tuple(arrays[array] for array in given) for given in (region.outputs, region.inputs))
+    outputs, inputs = (tuple(settled[array] for array in given) for given in (region.outputs, region.inputs))
     return Region(roots, place(roots, grid), outputs, inputs, region.reasons)  # type: ignore[arg-type]
 
 

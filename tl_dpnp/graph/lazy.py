@@ -75,6 +75,7 @@ class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
     @property
     def shape(self) -> tuple[int, ...]:
         """Sizes of the axes."""
+        self._trace.sizes_are_read = True
         return self._node.shape
 
     @shape.setter
@@ -95,7 +96,7 @@ class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
     @property
     def size(self) -> int:
         """Number of elements."""
-        return math.prod(self._node.shape)
+        return math.prod(self.shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -135,13 +136,15 @@ class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
     @property
     def strides(self) -> tuple[int, ...]:
         """Strides as they will be, in what dpnp has them in: elements, or bytes."""
+        self._trace.sizes_are_read = True
         strides = element_strides(self)
         return tuple(stride * self.itemsize for stride in strides) if strides_are_bytes() else strides
 
     def __len__(self) -> int:
-        if not self.shape:
+        shape = self.shape
+        if not shape:
             raise TypeError("len() of unsized object")
-        return self.shape[0]
+        return shape[0]
 
     def __iter__(self) -> Any:
         if not self.shape:  # dpnp 0.15 takes it for empty

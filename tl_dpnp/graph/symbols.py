@@ -32,8 +32,8 @@ from tl_dpnp.graph.nodes import (
 from tl_dpnp.language.constants import LARGEST_INTEGER
 
 __all__ = [
-    "UNLIMITED", "DynamicSize", "DynamicStride", "PartSize", "actual", "actual_shape", "is_dynamic", "rebuilt",
-    "room_for", "with_actual_sizes",
+    "UNLIMITED", "DynamicSize", "DynamicStride", "PartSize", "actual", "actual_shape", "has_dynamic_sizes",
+    "is_dynamic", "rebuilt", "room_for", "with_actual_sizes",
 ]
 
 #: Elements of an axis that a kernel may have room for in temporaries.  Each step is compiled once; what is longer than
@@ -110,6 +110,12 @@ def room_for(size: int) -> int:
 def is_dynamic(size: int) -> bool:
     """Return whether a kernel is given a size."""
     return isinstance(size, DynamicSize)
+
+
+def has_dynamic_sizes(node: Node) -> bool:
+    """Return whether a kernel is given a size or a stride of a node."""
+    strides = node.strides if isinstance(node, Array) else ()
+    return any(isinstance(size, DynamicSize | DynamicStride) for size in (*node.shape, *strides))
 
 
 def actual(size: int) -> int:

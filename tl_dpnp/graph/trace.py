@@ -21,7 +21,6 @@ from tl_dpnp.graph.extents import base_of, extent_in, is_reversed
 from tl_dpnp.graph.functions import TAKE_NUMBERS
 from tl_dpnp.graph.held import HeldArrays
 from tl_dpnp.graph.in_place import safe_in_place
-from tl_dpnp.graph.kernel_summary import KernelReport
 from tl_dpnp.graph.known_arrays import KnownArrays
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.memrefs import fits_memref
@@ -43,16 +42,13 @@ from tl_dpnp.graph.partition import substitute
 from tl_dpnp.graph.placeholders import may_have_effects, stand_in
 from tl_dpnp.graph.plan import (
     AllocateStep,
-    Allocation,
     CallStep,
-    KernelStep,
     Place,
     Registers,
     Step,
     array_at,
 )
-from tl_dpnp.graph.planning import requests_for
-from tl_dpnp.graph.symbols import actual_shape
+from tl_dpnp.graph.planning import Planned, allocation, kernel_steps, requests_for
 from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.traced_scalars import GIVEN, SILENT, TRACED, TRACED_COMPLEX, TRACED_INTEGERS, ScalarTape
 from tl_dpnp.graph.varying import Choice, Varying
@@ -92,7 +88,9 @@ class Trace:
     """The recording of one run of a function.
 
     `refuse` is given each break before what it names is done, and may raise an error.  In a `rehearsal` other arrays
-    stand for those that exist.  `left` says why a function was not traced at all.
+    stand for those that exist.  `left` says why a function was not traced at all.  `operations` are the names of what
+    was recorded; `sizes_are_read` once somebody has looked at the size of a lazy array; `planned` is the graph that all
+    steps come from, if it is one.
     """
 
     interceptor: Any = None
@@ -102,6 +100,8 @@ class Trace:
     left: Break | None = None
     compilations = 0
     varying: Varying | None = None
+    sizes_are_read = False
+    planned: Planned | None = None
     _outside = 0
     _outer: Trace | None = None
 
@@ -116,6 +116,7 @@ class Trace:
         self.choices: list[Choice] = []
         self.dynamic: list[str] = []
         self.static: dict[str, str] = {}
+        self.operations: set[str] = set()
         self._lazies = HeldArrays()
         self.known = KnownArrays()
         self._dirty: list[Any] = []
@@ -181,6 +182,8 @@ class Trace:
         self, name: str, recorder: Callable[..., Any], arguments: Sequence[Any], keywords: dict[str, Any]
     ) -> Any:
         """Call a recorder, or return what it has recorded before for the same operation."""
+        if self.observed:
+            self.operations.add(name)
         if name not in TAKE_NUMBERS:  # sizes, axes and exponents: a plan is made for their values
             kinds = TRACED_INTEGERS if name in _TAKE_FLOATS else SILENT
             arguments, keywords = self.settled(arguments, kinds), self.settled(keywords, kinds)
@@ -374,7 +377,7 @@ class Trace:
     def _prepare_regions(self, roots: dict[Node, Array], usm_type: str, queue: Any) -> None:
         empty = {node: array for node, array in roots.items() if node.size == 0}
         if empty:
-            self._do(AllocateStep(tuple(self._allocation(array, usm_type) for array in empty.values()), queue))
+            self._do(AllocateStep(tuple(allocation(array, usm_type) for array in empty.values()), queue))
         rest = {node: array for node, array in roots.items() if node.size}
         if not rest:
             return
@@ -386,22 +389,17 @@ class Trace:
             whole[array.slot] = array
             return array
 
-        requests, choice = requests_for(rest, new_array, device, self._renamed, self.varying)
+        registers = len(self.registers)
+        requests, choice, graph = requests_for(rest, new_array, device, self._renamed, self.varying)
         if choice is not None:
             self.choices.append(choice)
-        for request in requests:
-            prepared, region = request.prepared(queue), request.region
-            self.compilations += prepared.compiled
+        if self.observed:
+            alone = not self.steps
+            self.planned = Planned(rest, graph, requests, choice, device, usm_type, queue, registers) if alone else None
+        for step in kernel_steps(requests, whole, usm_type, queue, lambda slot: self.registers[slot] is not None):
+            self.compilations += step.report.compiled
             self.compiling.done = self.compilations
-            fresh = [whole[slot] for slot in dict.fromkeys(array.slot for array in region.outputs)
-                     if self.registers[slot] is None]
-            self._do(KernelStep(
-                prepared.launch, tuple(self._allocation(array, usm_type) for array in fresh), prepared.operands,
-                prepared.scalars, queue, prepared.fixed, KernelReport(region, prepared.kernel, prepared.compiled),
-            ))
-
-    def _allocation(self, array: Array, usm_type: str) -> Allocation:
-        return Allocation(array.slot, actual_shape(array.shape), array.dtype, usm_type)
+            self._do(step)
 
     def _do(self, step: Step) -> None:
         try:
@@ -434,6 +432,7 @@ class Trace:
 
         Arrays in memory are written when something else could see it, at the latest at the end of the trace.
         """
+        self.operations.add("assignment")
         computed = isinstance(node, Map | Contract | Reduce | Assemble | Accumulate | Take | Eliminate)
         if node.dtype != target.dtype or not computed:
             node = Map(node.shape, target.dtype, "astype", (node,), target.dtype)

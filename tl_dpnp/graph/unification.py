@@ -6,7 +6,7 @@ arrays, and places where slices begin.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from tl_dpnp.graph.nodes import (
@@ -49,12 +49,12 @@ class GraphValues:
     """The structure of the graph that computes `roots`, which are written to arrays, and its values.
 
     `classes` has the number among `values` of the size of each axis longer than 1; `static` says why kernels have to
-    know some of these sizes.
+    know some of these sizes.  Nodes `beside` those that the roots need may be looked at as well.
     """
 
-    def __init__(self, roots: Mapping[Node, Array]) -> None:
+    def __init__(self, roots: Mapping[Node, Array], beside: Sequence[Node] = ()) -> None:
         self.roots = roots
-        self.nodes = topological(tuple(roots))
+        self.nodes = topological((*roots, *beside))
         self.static: dict[int, str] = {}
         self.values: list[Value] = []
         self.classes: dict[Axis, int] = {}

@@ -1,0 +1,260 @@
+"""Plans for calls that differ in sizes alone from one that was traced: they are made from its graph, without a trace.
+
+Where the number of products in a batch changes from call to call, a trace of each would take longer than the call.  A
+trace leaves a `Template` where everything that it recorded is the same for other sizes: the function has looked at no
+size, and all its operations are of those in `OF_ANY_SIZE`, which are refused, or do something else, only where axes
+that had one size have two, or where a size becomes or ceases to be 0 or 1.  A call that differs in that, or in the
+magnitude of a size, is traced; one whose kernels would have to be compiled is, too.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tl_dpnp.graph.coalescing import coalesced
+from tl_dpnp.graph.functions import FUNCTIONS
+from tl_dpnp.graph.kernels import request_kernel
+from tl_dpnp.graph.keys import CallKey, without_sizes
+from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Part, Reduce, View
+from tl_dpnp.graph.plan import KernelStep, Plan
+from tl_dpnp.graph.planning import Planned, kernel_steps
+from tl_dpnp.graph.repartition import Partitioning
+from tl_dpnp.graph.results import new_arrays
+from tl_dpnp.graph.specialization import Specialization
+from tl_dpnp.graph.symbols import is_dynamic, rebuilt
+from tl_dpnp.graph.trace import Trace
+from tl_dpnp.graph.unification import GraphValues
+from tl_dpnp.graph.views import c_strides
+from tl_dpnp.records import dataclass
+
+__all__ = ["OF_ANY_SIZE", "ResizedPlans"]
+
+#: Operations that depend on sizes by their equality, and by which are 0 or 1, alone.
+OF_ANY_SIZE = frozenset((
+    *FUNCTIONS, "absolute", "all", "amax", "amin", "any", "around", "bitwise_not", "conj", "copy", "dot", "einsum",
+    "expand_dims", "inner", "linalg.multi_dot", "matmul", "max", "mean", "min", "mod", "moveaxis", "power", "prod",
+    "squeeze", "sum", "swapaxes", "tensordot", "transpose", "true_divide",
+))
+#: Templates that a function keeps, and kinds of calls of which it knows that there was a trace; the oldest go first.
+_MOST = 64
+
+
+@dataclass(frozen=True)
+class _Axes:
+    """An array that a graph reads: the place of the call's array that it is or is a view of, and which axis of that
+    each of its own is; None for new ones of size 1."""
+
+    place: int
+    axes: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class _Template:
+    """A traced call whose sizes may be others.
+
+    `planned` is its graph and how that was partitioned, `classes` has a number for each axis of its nodes that is
+    longer than 1, those with the same size the same one; `fixed` are the sizes that stay.  `inputs` are the places of
+    the call's arrays with the classes that each axis is of, `leaves` what of them the graph reads.
+    """
+
+    specialization: Specialization
+    planned: Planned
+    partitioning: Partitioning
+    classes: Mapping[tuple[Node, int], int]
+    fixed: Mapping[int, int]
+    inputs: tuple[tuple[int, tuple[tuple[int, ...], ...]], ...]
+    leaves: Mapping[Node, _Axes]
+
+    @classmethod
+    def of_trace(cls, trace: Trace, specialization: Specialization, key: CallKey) -> _Template | None:
+        """Return the template that a trace leaves, None if it is not known to be the same for other sizes."""
+        plan, planned = specialization.plan, trace.planned
+        if (
+            planned is None or trace.sizes_are_read or trace.breaks or not trace.operations <= OF_ANY_SIZE
+            or specialization.overlaps is not None or new_arrays(plan.make) is None
+            or len(plan.steps) != len(planned.requests)
+        ):
+            return None
+        regions = [request.region for request in planned.requests]
+        if not all(region.originals for region in regions):  # kernels that are given sizes
+            return None
+        partitioning = Partitioning.of(planned.coalesced, regions)
+        graph = GraphValues(planned.roots, [node for node in trace.origins if _is_computed(node)])
+        places = {slot: place for place, slot in enumerate(plan.inputs)}
+        if partitioning is None or not all(_has_any_size(node, places, key) for node in graph.nodes):
+            return None
+        return cls._found(specialization, planned, partitioning, graph, places, key)
+
+    @classmethod
+    def _found(
+        cls, specialization: Specialization, planned: Planned, partitioning: Partitioning, graph: GraphValues,
+        places: Mapping[int, int], key: CallKey,
+    ) -> _Template | None:
+        inputs: dict[int, list[set[int]]] = {}
+        fixed: set[int] = set()
+        leaves: dict[Node, _Axes] = {}
+        for node in graph.nodes:
+            if isinstance(node, Reduce):
+                fixed |= _classes_of(graph, node.operand, node.axes)
+            if not isinstance(node, Array):
+                continue
+            place = places[node.slot]
+            if place >= len(key.facts):  # an array from outside, which a guard says is the same
+                fixed |= _classes_of(graph, node, range(len(node.shape)))
+                continue
+            axes = _axes_of(node, *key.facts[place][:2])
+            if axes is None:
+                return None
+            leaves[node] = _Axes(place, axes)
+            own = inputs.setdefault(place, [set() for _ in key.facts[place][0]])
+            for number, axis in enumerate(axes):
+                if axis is not None:
+                    own[axis] |= _classes_of(graph, node, (number,))
+        known = fixed.union(*(numbers for own in inputs.values() for numbers in own))
+        if not known.issuperset(graph.classes.values()) or not inputs:
+            return None
+        return cls(specialization, planned, partitioning, graph.classes,
+                   {number: graph.values[number].value for number in fixed},
+                   tuple((place, tuple(map(tuple, own))) for place, own in inputs.items()), leaves)
+
+    def resized(self, key: CallKey) -> Specialization | None:
+        """Return the plan for a call; None if it has to be traced."""
+        sizes = self._sizes(key)
+        if sizes is None:
+            return None
+        planned, plan = self.planned, self.specialization.plan
+
+        def shape(node: Node) -> tuple[int, ...]:
+            return tuple([sizes.get(self.classes.get((node, axis), -1), size) for axis, size in enumerate(node.shape)])
+
+        def strides(array: Array) -> tuple[int, ...]:
+            leaf = self.leaves.get(array)
+            if leaf is None:
+                return array.strides if array.slot in plan.inputs else c_strides(shape(array))
+            given = key.facts[leaf.place][1]
+            return tuple([0 if axis is None else given[axis] for axis in leaf.axes])
+
+        nodes = rebuilt((*planned.roots, *planned.roots.values()), shape, strides)
+        roots: dict[Node, Array] = {nodes[root]: _array(nodes[array]) for root, array in planned.roots.items()}
+        slots = planned.registers
+        whole = {array.slot: array for array in roots.values()}
+
+        def new_array(node: Node) -> Array:
+            nonlocal slots
+            array = whole[slots] = Array(node.shape, node.dtype, slots, c_strides(node.shape))
+            slots += 1
+            return array
+
+        regions = self.partitioning.applied(coalesced(roots), new_array, lambda old, new: None)
+        requests = [request_kernel(region, planned.device) for region in regions]
+        if slots != plan.slots or not all(request.is_known for request in requests):
+            return None
+        made: set[int] = set()
+        steps: list[KernelStep] = []
+        for step, like in zip(kernel_steps(requests, whole, planned.usm_type, planned.queue, made.__contains__),
+                              plan.steps, strict=True):
+            made.update(each.slot for each in step.allocations)
+            step.report = like.report  # one graph is enough for all sizes
+            steps.append(step)
+        other = Plan(plan.slots, list(steps), plan.make, plan.inputs, plan.tape)
+        return replace(self.specialization, plan=other)
+
+    def _sizes(self, key: CallKey) -> dict[int, int] | None:
+        """Return the size of each class of axes in a call; None if they do not go together as they did."""
+        sizes = dict(self.fixed)
+        for place, numbers in self.inputs:
+            shape, strides = key.facts[place][:2]
+            if tuple(strides) != c_strides(shape):
+                return None
+            for size, own in zip(shape, numbers, strict=True):
+                if any(sizes.setdefault(number, size) != size for number in own):
+                    return None
+        return sizes
+
+
+class ResizedPlans:
+    """The templates of one function, by all that their calls have in common: keys without sizes, and magnitudes."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[Any, None] = OrderedDict()
+        self._templates: OrderedDict[Any, _Template] = OrderedDict()
+
+    def traced(self, key: CallKey, trace: Trace, specialization: Specialization) -> None:
+        """Take in a trace.  A template is made once there was one with other sizes."""
+        kind = without_sizes(key.parts)
+        if kind in self._seen:
+            template = _Template.of_trace(trace, specialization, key)
+            if template is not None:
+                self._templates[kind, _magnitudes(key)] = template
+        self._seen[kind] = None
+        for known in (self._seen, self._templates):
+            while len(known) > _MOST:
+                known.popitem(last=False)
+
+    def plan(self, key: CallKey) -> Specialization | None:
+        """Return a plan for a call for which there is none; None if it has to be traced."""
+        if not self._templates:
+            return None
+        template = self._templates.get((without_sizes(key.parts), _magnitudes(key)))
+        return None if template is None else template.resized(key)
+
+
+def _magnitudes(key: CallKey) -> tuple[int, ...]:
+    """Return the number of bits of each size: what is decided by sizes is decided alike where it is the same."""
+    return tuple([size.bit_length() for facts in key.facts for size in facts[0]])
+
+
+def _array(node: Node) -> Array:
+    assert isinstance(node, Array)
+    return node
+
+
+def _classes_of(graph: GraphValues, node: Node, axes: Iterable[int]) -> set[int]:
+    """Return the classes of some axes of a node; those of size 1 have none."""
+    return {graph.classes[node, axis] for axis in axes if (node, axis) in graph.classes}
+
+
+def _is_computed(node: Node) -> bool:
+    return not isinstance(node, Array | Number | Parameter)
+
+
+def _has_any_size(node: Node, places: Mapping[int, int], key: CallKey) -> bool:
+    """Return whether a node is the same for other sizes: the axes of its operands, in some order."""
+    if any(map(is_dynamic, node.shape)) or 0 in node.shape:
+        return False
+    match node:
+        case Part():
+            return False
+        case Map() | Contract() | Reduce() | Number() | Parameter():
+            return True
+        case Array():
+            return node.slot in places and node.offset == 0
+        case View(operand=operand, axes=axes):
+            found = {out for out in (out for _, _, out in axes) if out is not None}
+            whole = all(start == 0 and (size == 1 if out is None else (step, node.shape[out]) == (1, size))
+                        for size, (start, step, out) in zip(operand.shape, axes, strict=True))
+            return whole and all(size == 1 or axis in found for axis, size in enumerate(node.shape))
+    return False
+
+
+def _axes_of(
+    node: Array, shape: Sequence[int], strides: Sequence[int]
+) -> tuple[int | None, ...] | None:
+    """Return which axis of an array in C order each axis of a view of it is; None where that is not all of it."""
+    if tuple(strides) != c_strides(shape):
+        return None
+    found: list[int | None] = []
+    for size, stride in zip(node.shape, node.strides, strict=True):
+        if (size, stride) == (1, 0):
+            found.append(None)
+            continue
+        axis = next((axis for axis, own in enumerate(zip(shape, strides, strict=True))
+                     if own == (size, stride) and axis not in found), None)
+        if axis is None:
+            return None
+        found.append(axis)
+    left = [size for axis, size in enumerate(shape) if axis not in found]
+    return tuple(found) if all(size == 1 for size in left) else None
