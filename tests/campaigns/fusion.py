@@ -2,7 +2,8 @@
 
 Kernels of the kind ``modules`` are those that users get; those of ``interleaved`` have matrices of a batch side by side
 wherever that is possible, two in each work-group, so that small batches have chunks that are full and others.  Modules
-of the kind ``repeated`` are short, make each call some times, and machine code runs calls as a whole as soon as it can.
+of the kind ``repeated`` are short, make each call some times, and machine code runs calls as a whole as soon as it can;
+those of the kind ``resized`` are short, and each call has batches of another size.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _FUNCTIONS = ("power", "exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "ar
 def make(kind: str, seed: int) -> str:
     """Return the text of the module of a seed."""
     with _without_warnings():  # of odd expressions
-        return random_module(seed, is_short=kind == "repeated")
+        return random_module(seed, is_short=kind in ("repeated", "resized"), changes_size=kind == "resized")
 
 
 @contextlib.contextmanager
@@ -165,9 +166,10 @@ def _kept(functions: list[Any]) -> Iterator[str]:
 def _counted(labels: Counter[str]) -> Iterator[None]:
     """Count kernels that were compiled, and those that were there, calls that were traced, and plans that machine code
     runs as a whole, with the modules that have one."""
-    from tl_dpnp.graph import fused, kernels, short_plans
+    from tl_dpnp.graph import fused, kernels, resized_plans, short_plans
 
     prepare, traced, shorten = kernels.KernelRequest.prepared, fused.FusedFunction._trace_call, short_plans.short_plan
+    resize = resized_plans.ResizedPlans.plan
 
     def counting(request: Any, queue: Any) -> Any:
         prepared = prepare(request, queue)
@@ -187,7 +189,13 @@ def _counted(labels: Counter[str]) -> Iterator[None]:
             labels["modules with such plans"] = 1
         return found
 
+    def resizing(*arguments: Any) -> Any:
+        found = resize(*arguments)
+        labels["plans for other sizes without a trace"] += found is not None
+        return found
+
     with mock.patch.object(kernels.KernelRequest, "prepared", counting), \
+            mock.patch.object(resized_plans.ResizedPlans, "plan", resizing), \
             mock.patch.object(fused.FusedFunction, "_trace_call", tracing), \
             mock.patch.object(short_plans, "short_plan", shortening):
         yield
@@ -403,7 +411,7 @@ def text(kind: str, case: str) -> str:
     return case
 
 
-CAMPAIGN = Campaign("fusion", ("modules", "interleaved", "repeated"), make, check, simpler, text, limit=60.0)
+CAMPAIGN = Campaign("fusion", ("modules", "interleaved", "repeated", "resized"), make, check, simpler, text, limit=60.0)
 
 
 def run(

@@ -62,7 +62,7 @@ _LOCAL = re.compile(r"\{(lvar|ovar|fvar)\}")
 class _Writer:
     """Writes one module; `scope` has the local variables by kind."""
 
-    def __init__(self, seed: int, is_short: bool) -> None:
+    def __init__(self, seed: int, is_short: bool, changes_size: bool) -> None:
         self.rng = random.Random(seed)
         #: What calls give, how many statements `f` has, and what it returns.
         self.arguments, self.statements, self.results = [*ARGUMENTS], [1, 2, 3, 4, 6, 8], RESULTS
@@ -74,6 +74,7 @@ class _Writer:
             self.depth = 1
         self.scope: dict[str, list[str]] = {}
         self.count = 0
+        self.changes_size = changes_size
         self.size = self.rng.choice([1, 2, 3, 3, 3]) if self.rng.random() < 0.95 else self.rng.randint(200, 600)
         self.effects = self.rng.choice([0.0, 0.0, 0.0, 0.0, 0.03, 0.3])
         self.level = 0
@@ -126,7 +127,7 @@ class _Writer:
             "z": lambda: rng.choice(["1j", "-1j", "0.5j", "(1 + 1j)", "(0.5 - 1j)", "(2 + 0j)", "-0j", "(-1 - 0j)"]),
             "complex": lambda: f"random_array({rng.randrange(99)}, {size}, 4, 4, "
                                f"dtype={rng.choice(['c8', 'c8', 'c16'])!r})",
-            "array": lambda: f"random_array({rng.randrange(99)}, {size}, 4, 4)",
+            "array": lambda: f"random_array({rng.randrange(99)}, {'' if self.changes_size else f'{size}, '}4, 4)",
             "sized": lambda: f"random_array({rng.randrange(99)}, {rng.choice([1, 2, 3, 5])}, "
                              f"{rng.choice([4, 4, 4, 2, 3, 5, 7, 9])}, 4)",
             "typed": lambda: f"random_array({rng.randrange(99)}, {size}, 4, 4, "
@@ -240,7 +241,7 @@ class _Writer:
         lines: list[str] = []
         chosen = {name: self.plain(rng.choice(_split(text))) for name, text in ARGUMENTS.items()}
         most, again = rng.choice([0, 1, 3]), rng.choice([0.0, 0.0, 0.1, 0.3])
-        for number in range(rng.choice([3, 4, 5, 6])):
+        for number in range(rng.choice([3, 4, 5, 6]) + 3 * self.changes_size):
             body = []
             for _ in range(rng.choice([0, most, rng.randint(0, most)]) if number else 0):
                 changes = _split(CHANGES)
@@ -250,6 +251,9 @@ class _Writer:
             for name, text in ARGUMENTS.items():
                 if number and rng.random() < again:
                     chosen[name] = self.plain(rng.choice(_split(text)))
+            if self.changes_size:
+                size = rng.choice(_SIZES)
+                chosen |= {name: f"random_array({rng.randrange(99)}, {size}, 4, 4)" for name in "ab"}
             given = [chosen[name] for name in self.arguments]
             if rng.random() < 0.1:
                 given[1] = given[0] = "W0"
@@ -262,6 +266,8 @@ class _Writer:
         return lines
 
 
+#: Sizes of one magnitude, and a few others.
+_SIZES = (5, 6, 7, 5, 6, 7, 5, 6, 7, 4, 3, 1)
 _LEFT = ("except", "else", "finally", "while")
 
 
@@ -269,13 +275,14 @@ def _using(array: str, rng: random.Random) -> str:
     return rng.choice(["x * self.k", "dpnp.clip(x @ self.w, -4, 4)", "x + self.w * self.k", "{arr}"])
 
 
-def random_module(seed: int, is_short: bool = False) -> str:
+def random_module(seed: int, is_short: bool = False, changes_size: bool = False) -> str:
     """Return the text of the module of a seed: the first that is Python of those drawn.
 
     A short one has few statements in `f`, whose calls give few arguments, some of them objects, and which returns new
-    arrays, by themselves or in objects.
+    arrays, by themselves or in objects.  One that changes a size has batches of one for each call, and no other arrays
+    than matrices.
     """
-    writer = _Writer(seed, is_short)
+    writer = _Writer(seed, is_short, changes_size)
     while True:
         text = writer.module()
         try:

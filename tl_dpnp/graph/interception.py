@@ -142,6 +142,12 @@ class Interceptor(Apart):
         value = self.item_of(owner, key)
         return self.trace.capture(value) if type(value) is dpnp.ndarray else value
 
+    def axis_size(self, owner: Any, axis: int) -> Any:
+        """Return the size of an axis; whoever looks at that of one may do without knowing those of others."""
+        if type(owner) is dpnp.ndarray:
+            owner = self.trace.capture(owner)
+        return owner._axis_size(axis) if type(owner) is LazyArray else self.item(self.attribute(owner, "shape"), axis)
+
     def iterate(self, values: Any) -> Any:
         """Return what stands for something that is iterated over."""
         if type(values) is dpnp.ndarray:

@@ -140,11 +140,16 @@ class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
         strides = element_strides(self)
         return tuple(stride * self.itemsize for stride in strides) if strides_are_bytes() else strides
 
+    def _axis_size(self, axis: int) -> int:
+        """Return the size of one axis."""
+        shape = self._node.shape
+        self._trace.axes_read.append((self._node, range(len(shape))[axis] if -len(shape) <= axis < len(shape) else 0))
+        return shape[axis]
+
     def __len__(self) -> int:
-        shape = self.shape
-        if not shape:
+        if not self.ndim:
             raise TypeError("len() of unsized object")
-        return shape[0]
+        return self._axis_size(0)
 
     def __iter__(self) -> Any:
         if not self.shape:  # dpnp 0.15 takes it for empty

@@ -10,6 +10,7 @@ last, which are read at computed places.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import Any
@@ -114,7 +115,7 @@ def bind_arrays(
     # A ragged axis is counted through even where it is one work-group, so that a kernel serves any number of them.
     joined = _joined([max(axis.launched, 2) if axis.is_ragged else axis.launched for axis in grid],
                      [*strides, *apart])
-    sizes = tuple(int(np.prod([grid[axis].launched for axis in axes])) for axes in joined)
+    sizes = tuple(math.prod([grid[axis].launched for axis in axes]) for axes in joined)
     bound = [
         _bind(array, places, grid, [None if axes[-1] in ragged else (size, own[axes[-1]])
                                     for size, axes in zip(sizes, joined, strict=True)])

@@ -33,6 +33,11 @@ class PlainHooks:
     call = iterate = unpack = unpack_each = mapping = operand = shown = hashed = target = context = name
 
     @staticmethod
+    def axis_size(owner: Any, axis: int) -> Any:
+        """Return an element of the shape."""
+        return owner.shape[axis]
+
+    @staticmethod
     def assigned(value: Any, patterns: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return what is assigned to each of several targets."""
         return (value,) * len(patterns)

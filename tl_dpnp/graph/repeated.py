@@ -56,7 +56,7 @@ class RepeatedTrace(Trace):
         assert self.ended
         self.let_go()
         self.registers, self.compilations, self._outside = [], 0, 0
-        for made in (self.steps, self.breaks, self.choices, self.dynamic, self._dirty):
+        for made in (self.steps, self.breaks, self.choices, self.dynamic, self._dirty, self.axes_read):
             made.clear()
         if self.tape.values:
             self.tape = ScalarTape()

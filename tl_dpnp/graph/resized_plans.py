@@ -86,33 +86,15 @@ class _Template:
         places = {slot: place for place, slot in enumerate(plan.inputs)}
         if partitioning is None or not all(_has_any_size(node, places, key) for node in graph.nodes):
             return None
-        return cls._found(specialization, planned, partitioning, graph, places, key)
-
-    @classmethod
-    def _found(
-        cls, specialization: Specialization, planned: Planned, partitioning: Partitioning, graph: GraphValues,
-        places: Mapping[int, int], key: CallKey,
-    ) -> _Template | None:
-        inputs: dict[int, list[set[int]]] = {}
-        fixed: set[int] = set()
-        leaves: dict[Node, _Axes] = {}
-        for node in graph.nodes:
-            if isinstance(node, Reduce):
-                fixed |= _classes_of(graph, node.operand, node.axes)
-            if not isinstance(node, Array):
-                continue
-            place = places[node.slot]
-            if place >= len(key.facts):  # an array from outside, which a guard says is the same
-                fixed |= _classes_of(graph, node, range(len(node.shape)))
-                continue
-            axes = _axes_of(node, *key.facts[place][:2])
-            if axes is None:
+        found = _inputs_of(graph, places, key)
+        if found is None:
+            return None
+        inputs, leaves, fixed = found
+        for node, axis in trace.axes_read:
+            sizes = _classes_read(graph, node, axis, inputs, places)
+            if sizes is None:
                 return None
-            leaves[node] = _Axes(place, axes)
-            own = inputs.setdefault(place, [set() for _ in key.facts[place][0]])
-            for number, axis in enumerate(axes):
-                if axis is not None:
-                    own[axis] |= _classes_of(graph, node, (number,))
+            fixed |= sizes
         known = fixed.union(*(numbers for own in inputs.values() for numbers in own))
         if not known.issuperset(graph.classes.values()) or not inputs:
             return None
@@ -210,6 +192,49 @@ def _magnitudes(key: CallKey) -> tuple[int, ...]:
 def _array(node: Node) -> Array:
     assert isinstance(node, Array)
     return node
+
+
+def _inputs_of(
+    graph: GraphValues, places: Mapping[int, int], key: CallKey
+) -> tuple[dict[int, list[set[int]]], dict[Node, _Axes], set[int]] | None:
+    """Return, of the call's arrays that a graph reads, the classes of each axis, what of them the graph reads, and the
+    classes whose sizes stay; None where a view is not all of an array.
+    """
+    inputs: dict[int, list[set[int]]] = {}
+    fixed: set[int] = set()
+    leaves: dict[Node, _Axes] = {}
+    for node in graph.nodes:
+        if isinstance(node, Reduce):
+            fixed |= _classes_of(graph, node.operand, node.axes)
+        if not isinstance(node, Array):
+            continue
+        place = places[node.slot]
+        if place >= len(key.facts):  # an array from outside, which a guard says is the same
+            fixed |= _classes_of(graph, node, range(len(node.shape)))
+            continue
+        axes = _axes_of(node, *key.facts[place][:2])
+        if axes is None:
+            return None
+        leaves[node] = _Axes(place, axes)
+        own = inputs.setdefault(place, [set() for _ in key.facts[place][0]])
+        for number, axis in enumerate(axes):
+            if axis is not None:
+                own[axis] |= _classes_of(graph, node, (number,))
+    return inputs, leaves, fixed
+
+
+def _classes_read(
+    graph: GraphValues, node: Node, axis: int, inputs: Mapping[int, Sequence[set[int]]], places: Mapping[int, int]
+) -> set[int] | None:
+    """Return the classes of an axis whose size somebody has looked at, None if it is not known which they are."""
+    if node.shape[axis] <= 1:
+        return set()
+    found = _classes_of(graph, node, (axis,))
+    if not found and isinstance(node, Array) and node.slot in places:
+        own = inputs.get(places[node.slot], ())
+        if node.offset == 0 and len(own) == len(node.shape) and node.strides == c_strides(node.shape):
+            found = own[axis]
+    return found or None
 
 
 def _classes_of(graph: GraphValues, node: Node, axes: Iterable[int]) -> set[int]:

@@ -29,6 +29,7 @@ _ARGUMENTS = {
     "attribute": "an object, and the name of its attribute",
     "method": "an object, and the name of its attribute that is called",
     "item": "a container, and a key",
+    "axis_size": "an array, or what else has a `shape`, and the constant number of an axis",
     "iterate": "what is iterated over or unpacked",
     "unpack": "what is unpacked, and its pattern: see `_pattern`",
     "unpack_each": "what is iterated over, and the pattern of its elements, which are unpacked",
@@ -257,6 +258,9 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         """Hook reads of elements, and the objects of which one is assigned."""
+        if isinstance(node.ctx, ast.Load) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape" \
+                and _is_constant_integer(node.slice):
+            return ast.copy_location(self.hook("axis_size", self.visit(node.value.value), node.slice), node)
         value, key = self.visit(node.value), self.visit(node.slice)
         if isinstance(node.ctx, ast.Load):
             return ast.copy_location(self.hook("item", value, _key(key, self)), node)
@@ -420,6 +424,12 @@ class _Rewriter(ast.NodeTransformer):
             case.guard = case.guard and self.visit(case.guard)
             case.body = [self.visit(part) for part in case.body]
         return node
+
+
+def _is_constant_integer(node: ast.expr) -> bool:
+    """Return whether an expression is an integer as it stands in the text."""
+    value = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
+    return isinstance(value, ast.Constant) and type(value.value) is int
 
 
 def _key(key: ast.expr, rewriter: _Rewriter) -> ast.expr:

@@ -89,8 +89,8 @@ class Trace:
 
     `refuse` is given each break before what it names is done, and may raise an error.  In a `rehearsal` other arrays
     stand for those that exist.  `left` says why a function was not traced at all.  `operations` are the names of what
-    was recorded; `sizes_are_read` once somebody has looked at the size of a lazy array; `planned` is the graph that all
-    steps come from, if it is one.
+    was recorded; `sizes_are_read` once somebody has looked at the shape of a lazy array, and `axes_read` has the axes
+    whose sizes somebody has looked at one by one; `planned` is the graph that all steps come from, if it is one.
     """
 
     interceptor: Any = None
@@ -117,6 +117,7 @@ class Trace:
         self.dynamic: list[str] = []
         self.static: dict[str, str] = {}
         self.operations: set[str] = set()
+        self.axes_read: list[tuple[Node, int]] = []
         self._lazies = HeldArrays()
         self.known = KnownArrays()
         self._dirty: list[Any] = []
