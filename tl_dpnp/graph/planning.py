@@ -48,7 +48,8 @@ def requests_for(
     """Return requests for the kernels that compute `roots`, in order, what they are given because it varies, and the
     roots of the graph that was partitioned.
 
-    Kernels that know all sizes are preferred where they are there already, unless they were not for a graph like this.
+    Kernels that know all sizes are preferred where they are there already, unless they were not for a graph like this;
+    a graph is partitioned as the last one like it was, if there are all kernels for that.
     """
     choice = None if varying is None else varying.choose(roots)
     known = None if choice is None else choice.partitionings.get(device)
@@ -59,7 +60,14 @@ def requests_for(
         if all(request.is_known for request in requests):
             return requests, choice, applied
     static = coalesced(roots, renamed)
+    known = None if choice is None else choice.alike.get(device)
+    if known is not None:
+        requests = [request_kernel(region, device) for region in known.applied(static, new_array, renamed)]
+        if all(request.is_known for request in requests):
+            return requests, None, static
     regions = partition(static, new_array, device, renamed)
+    if choice is not None:
+        choice.alike[device] = Partitioning.of(static, regions)
     requests = [request_kernel(region, device) for region in regions]
     if choice is None or all(request.is_known for request in requests):
         return requests, None, static

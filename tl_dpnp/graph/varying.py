@@ -15,7 +15,7 @@ from typing import Any
 from tl_dpnp.graph.nodes import Array, Given, Node, Number
 from tl_dpnp.graph.repartition import Partitioning
 from tl_dpnp.graph.symbols import DynamicSize, DynamicStride, rebuilt, room_for
-from tl_dpnp.graph.unification import Axis, GraphValues
+from tl_dpnp.graph.unification import Axis, GraphValues, Value
 from tl_dpnp.graph.work_groups import WorkGroups
 from tl_dpnp.records import dataclass
 
@@ -24,7 +24,7 @@ __all__ = ["Choice", "NamedArray", "Varying"]
 #: Structures that are remembered; the oldest go first.
 _MOST = 256
 #: Partitionings that are remembered for one structure.
-_MOST_PARTITIONINGS = 32
+_MOST_PARTITIONINGS = 64
 
 
 #: How graphs were partitioned whose kernels are given the same values, for each kind of work-groups.
@@ -35,13 +35,21 @@ Partitionings = dict[WorkGroups, Partitioning | None]
 class _Record:
     """The values of the first graph of a structure, which of them have changed since, and the rooms of sizes.
 
-    `partitionings` are by what kernels are given and by all other values.
+    `partitionings` are by what kernels are given and by all other values; those of graphs whose kernels are given
+    nothing are by the magnitudes of sizes.
     """
 
     first: tuple[Any, ...]
     changed: set[int] = field(default_factory=set)
     rooms: dict[int, int] = field(default_factory=dict)
     partitionings: OrderedDict[Any, Partitionings] = field(default_factory=OrderedDict)
+
+    def kept(self, key: Any) -> Partitionings:
+        """Return the partitionings that are kept for a key; the oldest go first."""
+        found = self.partitionings.setdefault(key, {})
+        while len(self.partitionings) > _MOST_PARTITIONINGS:
+            self.partitionings.popitem(last=False)
+        return found
 
 
 #: An array that the user has a name for: the name, the shape and the strides in elements.
@@ -53,7 +61,8 @@ class Choice:
     """What kernels of a graph are to be given: `sizes` by the class of axes, and values by their number.
 
     `static` are sizes that have changed and that kernels have to know nevertheless, with the reason.  `is_new` says
-    that there was no graph of this structure before; `partitionings` are of those that differ in what is given.
+    that there was no graph of this structure before; `partitionings` are of those that differ in what is given, and
+    those of graphs `alike` have kernels that are given nothing, and sizes of the same magnitudes.
     """
 
     graph: GraphValues
@@ -62,6 +71,7 @@ class Choice:
     static: dict[int, str]
     is_new: bool = False
     partitionings: Partitionings = field(default_factory=dict)
+    alike: Partitionings = field(default_factory=dict)
 
     @property
     def is_static(self) -> bool:
@@ -167,16 +177,19 @@ class Varying:
                 sizes[number] = DynamicSize(room, number, values[number])
         others = frozenset(number for number in record.changed if graph.values[number].kind in ("number", "stride"))
         static = {number: reason for number, reason in graph.static.items() if number in record.changed}
+        slots = tuple(array.slot for array in graph.roots.values())
+        alike = record.kept((tuple(map(_magnitude, graph.values)), slots))
         if not sizes and not others:
-            return Choice(graph, sizes, others, static, is_new)
+            return Choice(graph, sizes, others, static, is_new, alike=alike)
         given = {*sizes, *others}
         key = (tuple((number, int(size)) for number, size in sizes.items()), others,
-               tuple(value for number, value in enumerate(values) if number not in given),
-               tuple(array.slot for array in graph.roots.values()))
-        partitionings = record.partitionings.setdefault(key, {})
-        while len(record.partitionings) > _MOST_PARTITIONINGS:
-            record.partitionings.popitem(last=False)
-        return Choice(graph, sizes, others, static, is_new, partitionings)
+               tuple(value for number, value in enumerate(values) if number not in given), slots)
+        return Choice(graph, sizes, others, static, is_new, record.kept(key), alike)
+
+
+def _magnitude(value: Value) -> Any:
+    """Return the number of bits of a size or a stride, and any other value as it is."""
+    return int(value.value).bit_length() if value.kind in ("size", "stride") else (type(value.value), value.value)
 
 
 def _all(graph: GraphValues) -> set[int]:
