@@ -8,7 +8,10 @@ from typing import Any
 import dpnp
 import numpy as np
 
-__all__ = ["nansum_takes_whole_elements", "raise_singular", "singular_inverse_is_an_error", "solves_stacks_of_vectors"]
+__all__ = [
+    "einsum_sees_diagonals", "nansum_takes_whole_elements", "raise_singular", "singular_inverse_is_an_error",
+    "solves_stacks_of_vectors",
+]
 
 
 @functools.cache
@@ -44,3 +47,11 @@ def solves_stacks_of_vectors() -> bool:
 def nansum_takes_whole_elements() -> bool:
     """Return whether a complex number with NaN in one part counts as 0 in `dpnp.nansum`: in dpnp 0.20 the part does."""
     return bool(dpnp.nansum(dpnp.asarray([complex(1, np.nan)])).asnumpy().real == 0)
+
+
+@functools.cache
+def einsum_sees_diagonals() -> bool:
+    """Return whether the diagonal that `dpnp.einsum` gives is a view, as in NumPy: dpnp 0.15 copies it."""
+    matrix = dpnp.zeros((2, 2), dtype="f4")
+    dpnp.einsum("ii->i", matrix)[...] = 1
+    return bool(matrix[0, 0] == 1)

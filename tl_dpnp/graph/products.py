@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
+from tl_dpnp.graph.dpnp_rules import einsum_sees_diagonals
 from tl_dpnp.graph.long_reductions import PROCESSORS, reduced, summed_product
-from tl_dpnp.graph.nodes import Contract, Node
+from tl_dpnp.graph.nodes import Contract, Map, Node
 from tl_dpnp.graph.views import permute, slice_axes, view
 from tl_dpnp.graph.work_groups import WorkGroups
 
@@ -83,6 +84,8 @@ def einsum_node(subscripts: str, nodes: Sequence[Node], dtype: np.dtype[Any]) ->
     operands = [_diagonal(node, word) for node, word in zip(nodes, words, strict=True)]
     if len(operands) == 1:
         node, word = operands[0]
+        if len(word) < len(words[0]) and not einsum_sees_diagonals():
+            node = Map(node.shape, node.dtype, "positive", (node,), node.dtype)
         node, word = _reduced(node, word, out, sizes, dtype)
         return permute(node, tuple(word.index(letter) for letter in out))
     for pair in _path(",".join(word for _, word in operands) + "->" + out, tuple(node.shape for node, _ in operands)):
