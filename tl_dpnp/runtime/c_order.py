@@ -6,10 +6,13 @@ with the views is one with the arrays, and what checks and starts repeated calls
 
 from __future__ import annotations
 
+import contextlib
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tl_dpnp.errors import LayoutError
 from tl_dpnp.language.extents import LaunchSize
 from tl_dpnp.language.types import GroupType, MemrefType
 from tl_dpnp.runtime.call.arrays import rev
@@ -31,7 +34,7 @@ class InCOrder:
     given; it is None where those of the kernel look at the reversed ones.  `run` runs a call with reversed arrays that
     none of them took.
 
-    Errors and warnings speak of the arrays as `tl_dpnp.rev` returns them.
+    Errors and warnings speak of the arrays as `tl_dpnp.rev` returns them, hints of those that are passed.
     """
 
     def __init__(
@@ -58,18 +61,21 @@ class InCOrder:
         """
         direct = self._direct
         if direct is None or self._run is None or current_recording() is not None:
-            self._kernel(*self._reversed(arguments, named), group_size=group_size)
+            with _advice_in_c_order():
+                self._kernel(*self._reversed(arguments, named), group_size=group_size)
             return
         if not named:
             for function in direct(group_size).functions:
                 if function(arguments):
                     return
         given = self._signature.arranged(arguments, named)
-        self._run(self._reversed(given, {}), given, group_size)
+        with _advice_in_c_order():
+            self._run(self._reversed(given, {}), given, group_size)
 
     def submit(self, /, *arguments: Any, group_size: LaunchSize = None, depends: Any = (), **named: Any) -> Any:
         """Start the kernel as `Kernel.submit` does, with the reverse of each array and of the arrays in groups."""
-        return self._kernel.submit(*self._reversed(arguments, named), group_size=group_size, depends=depends)
+        with _advice_in_c_order():
+            return self._kernel.submit(*self._reversed(arguments, named), group_size=group_size, depends=depends)
 
     def _reversed(self, given: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the arguments, in order and complete, with the reverse of each array."""
@@ -85,6 +91,20 @@ class InCOrder:
         if group not in self._turned:
             self._turned[group] = Group(rev(group.arrays), group.kind, group.offset)
         return self._turned[group]
+
+
+@contextlib.contextmanager
+def _advice_in_c_order() -> Iterator[None]:
+    """Have the hint of an array that does not fit speak of the array, and not of its reverse."""
+    try:
+        yield
+    except LayoutError as error:
+        from tl_dpnp.runtime.call.layout_advice import hint_in_c_order  # which looks at instructions
+
+        raise type(error).from_diagnostics([
+            replace(diagnostic, hint=diagnostic.hint and hint_in_c_order(diagnostic.hint))
+            for diagnostic in error.diagnostics
+        ]) from None
 
 
 door(InCOrder, "__call__", lambda ordered: (f"@{ordered._kernel.name} in C order", MACHINE_CODE, {}))

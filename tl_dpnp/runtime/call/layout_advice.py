@@ -17,7 +17,7 @@ from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.call.layout import Misfit, fitted_strides
 from tl_dpnp.runtime.call.program import Program
 
-__all__ = ["conversion_hint", "layout_hint"]
+__all__ = ["conversion_hint", "hint_in_c_order", "layout_hint"]
 
 
 class _Package(NamedTuple):
@@ -94,6 +94,24 @@ def layout_hint(program: Program, position: int, view: ArrayView, words: str) ->
               for reading in readings]
     exchange = None if several else _exchange(program, position, view, readings[0])
     return "; ".join(advice) if exchange is None else f"{advice[0]}; or, without a copy, {exchange}"
+
+
+#: What is written of an array for what is written of its reverse: copies, views, and words about them.
+_OF_THE_REVERSE = {
+    "tl_dpnp.rev(tl_dpnp.rev(array).contiguous())": "array.contiguous()",
+    "array.mT.contiguous().mT": "array.contiguous()",
+    'order="F"': 'order="C"', "movedim(0, -1)": "movedim(-1, 0)", ", 0, -1)": ", -1, 0)",
+    "a column-major copy": "a copy in C order", "make the array column-major": "put the array in C order",
+    "if axis i is mode i, ": "if the axes are the modes, the last one first, ",
+    "if axis 0 is the last mode, ": "if the last axis is the last mode, and the others those before it in reverse, ",
+}
+
+
+def hint_in_c_order(hint: str) -> str:
+    """Return the hint for an array whose reverse, which a kernel was given, does not fit."""
+    for of_reverse, of_array in _OF_THE_REVERSE.items():
+        hint = hint.replace(of_reverse, of_array)
+    return hint
 
 
 def conversion_hint(dtype: str, is_written: bool, words: str) -> str:
