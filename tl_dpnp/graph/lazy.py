@@ -27,7 +27,7 @@ from tl_dpnp.runtime.sycl.dpnp_adapter import (
     usm_array_of,
 )
 
-__all__ = ["LazyArray", "element_strides"]
+__all__ = ["LazyArray", "element_strides", "memory_of"]
 
 #: Lazy arrays have none of their own, so that they can become plain ones; mypy is not to look for attributes in there.
 _NO_SLOTS: tuple[str, ...] = ()
@@ -177,12 +177,15 @@ def element_strides(array: Any) -> tuple[int, ...]:
     """Return the strides of an array, lazy or not, in elements."""
     if type(array) is not LazyArray:
         return tuple(usm_array_of(array).strides)
-    node = array._node
-    if isinstance(node, Array):
-        return node.strides
-    base = base_of(node)
-    seen = substitute(node, {base: Array(base.shape, base.dtype, 0, c_strides(base.shape))})
+    seen = memory_of(getattr(array, "_target", array._node))  # where it is, if it is still to be written there
     return seen.strides if isinstance(seen, Array) else c_strides(seen.shape)
+
+
+def memory_of(node: Node) -> Node:
+    """Return the place in memory of a node that is there, or will be as a view of its base, and is evenly spaced."""
+    base = base_of(node)
+    return substitute(node, {} if isinstance(base, Array) else
+                      {base: Array(base.shape, base.dtype, 0, c_strides(base.shape))})
 
 
 _GIVEN = "the data is given away"

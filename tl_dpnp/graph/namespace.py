@@ -245,7 +245,8 @@ def _method(name: str) -> Callable[..., Any]:
         _take_in(trace, arguments, keywords)
         try:
             unknown = f"the method {name} is not fused"
-            return _record(trace, name, RECORDERS.get(name), unknown, (self, *_folded(name, arguments)), keywords)
+            return _record(trace, name, RECORDERS.get(name), unknown, (self, *_folded(name, arguments, keywords)),
+                           keywords)
         except NotFused as problem:
             by_value = name in _BY_VALUE or _has_mask(arguments)
             trace.note(_SPOKEN.get(name, name), problem.reason, problem.hint, again=by_value)
@@ -267,8 +268,13 @@ def _has_mask(arguments: tuple[Any, ...]) -> bool:
     )
 
 
-def _folded(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the arguments of a method as those of the function: sizes and axes may come one by one."""
+def _folded(name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the arguments of a method as those of the function.
+
+    Sizes and axes may come one by one, and copies by the method are in C order.
+    """
+    if name == "copy" and not arguments and not keywords:
+        return ("C",)
     if name == "transpose":
         given = arguments[0] if len(arguments) == 1 else arguments
         return (None,) if given is None or given == () else (given if isinstance(given, tuple | list) else (given,),)

@@ -23,6 +23,7 @@ from tl_dpnp.graph.held import HeldArrays
 from tl_dpnp.graph.in_place import safe_in_place
 from tl_dpnp.graph.known_arrays import KnownArrays
 from tl_dpnp.graph.lazy import LazyArray
+from tl_dpnp.graph.memory_order import in_order_of, in_order_of_dpnp
 from tl_dpnp.graph.memrefs import fits_memref
 from tl_dpnp.graph.nodes import (
     Accumulate,
@@ -190,18 +191,17 @@ class Trace:
             arguments, keywords = self.settled(arguments, kinds), self.settled(keywords, kinds)
         if self._dirty:  # what is captured later writes back what a node that was asked for before still reads
             self._capture_all((*arguments, *keywords.values()))
-        if self._dirty or self._outside or (keywords and keywords.get("out") is not None):
+        if keywords and keywords.get("out") is not None:
             return recorder(self, *arguments, **keywords)
-        found = self.cache.key_of(self.tape, name, arguments, keywords)
-        if found is None:
-            return recorder(self, *arguments, **keywords)
+        if self._dirty or self._outside or (found := self.cache.key_of(self.tape, name, arguments, keywords)) is None:
+            return in_order_of_dpnp(self, name, recorder, arguments, keywords)
         key, arguments = found
         entry = self.cache.results.get(key)
         if entry is not None:
             node, usm_type, queue, base = entry
             return self.lazy(node, usm_type, queue, None if base is None else arguments[base])
         before = self._progress()
-        result = recorder(self, *arguments, **keywords)
+        result = in_order_of_dpnp(self, name, recorder, arguments, keywords)
         self._remember(key, arguments, result, before)
         return result
 
@@ -445,7 +445,7 @@ class Trace:
             self.write_back()
         node = value._node
         if not isinstance(target._node, Array) or self.is_dirty(target):
-            target._node = node
+            target._node = node if self.is_dirty(target) else in_order_of(target, node)
             return
         self._flush_readers(target, value)
         node = value._node

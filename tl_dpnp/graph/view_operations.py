@@ -11,8 +11,8 @@ import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
-from tl_dpnp.graph.lazy import LazyArray
-from tl_dpnp.graph.nodes import Array, AxisMap, Map, Node, Number, Reshape, Take, View
+from tl_dpnp.graph.lazy import LazyArray, memory_of
+from tl_dpnp.graph.nodes import Array, AxisMap, Map, Node, Number, Reshape, Take
 from tl_dpnp.graph.recorders import (
     RECORDERS,
     array_axis,
@@ -94,8 +94,8 @@ def _reshape(trace: Trace, a: Any, newshape: Any = None, order: Any = "C", copy:
             raise NotFused("the sizes do not fit")
         result = reshape(node, full)
         if isinstance(result, Reshape):
-            below = node if isinstance(node, Reshape) else result.operand
-            if (not isinstance(below, Reshape | Map) and isinstance(below, View)) or isinstance(below, Array):
+            place = memory_of(node)
+            if not isinstance(place, Array) or not isinstance(reshape(place, full), Array):
                 copied = Map(node.shape, node.dtype, "positive", (node,), node.dtype)
                 return Reshape(full, node.dtype, copied)
         return result

@@ -34,8 +34,8 @@ def view(node: Node, shape: tuple[int, ...], axes: tuple[AxisMap, ...]) -> Node:
                 if out is not None:
                     strides[out] += stride * step
             return replace(node, shape=shape, strides=tuple(strides), offset=offset)
-        case View():
-            return View(shape, node.dtype, node.operand, tuple(_compose(inner, axes) for inner in node.axes))
+        case View(operand=operand, axes=below):
+            node, axes = operand, tuple(_compose(inner, axes) for inner in below)
     identity = tuple((0, 1, axis) for axis in range(len(shape)))
     return node if axes == identity and shape == node.shape else View(shape, node.dtype, node, axes)
 
