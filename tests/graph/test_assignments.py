@@ -149,3 +149,32 @@ def test_parts_whose_axes_interleave_in_memory(dynamic):
         values = _random(batch, 4, 4, seed=batch)
         compare("result", fused(own, values), _interleaved(plain, values))
         compare(f"{batch} {rows}", own, plain)
+
+
+@pytest.mark.parametrize("key", [
+    ..., slice(None), (slice(None), slice(None, None, 2)), (slice(None), 0), 0, (slice(0, 1), 1),
+])
+@pytest.mark.parametrize("value", [3, "one", "whole", "mask"])
+@pytest.mark.parametrize("is_computed", [False, True])
+def test_what_is_written_to_broadcast_arrays_is_what_dpnp_writes(key, value, is_computed):
+    """dpnp refuses to write to places that are several elements of an array, and takes a part in which they are one."""
+    def write(row, numbers):
+        row = row * 1 if is_computed else row
+        array = dpnp.broadcast_to(row, (4, 3))
+        if value == "mask":
+            array[array > numbers] = 5
+        else:
+            array[key] = {"one": numbers[0, 0], "whole": array[key] + 1}.get(value, value)
+        return array * 2, row
+
+    def outcome(function):
+        row = dpnp.asarray(np.arange(3, dtype="f4")[None])
+        try:
+            given = [x.asnumpy().tolist() for x in function(row, dpnp.ones((4, 3), dtype="f4"))]
+        except ValueError as error:
+            given = str(error)
+        return given, row.asnumpy().tolist()
+
+    fused = tl_dpnp.fuse(write)
+    for _ in range(2):
+        assert outcome(fused) == outcome(write)

@@ -16,7 +16,7 @@ import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.extents import location
-from tl_dpnp.graph.lazy import LazyArray
+from tl_dpnp.graph.lazy import LazyArray, memory_of
 from tl_dpnp.graph.nodes import Array, Assemble, ComplexParameter, Map, Node, Number, Parameter
 from tl_dpnp.graph.recorders import recorded
 from tl_dpnp.graph.trace import Trace
@@ -42,12 +42,14 @@ def assign_item(trace: Trace, target: Any, key: Any, value: Any) -> None:
     new = _converted(trace, target, value, shape)
     if 0 in shape:
         return
+    _check_written_once(target, entries)
     if shape == target.shape and not any(isinstance(entry, int) or entry is None or entry[1] != 1 for entry in entries):
         if not _is_itself(target, value):
             trace.assign(target, new)
         return
     node = target._node
-    if not isinstance(node, Array) and not trace.is_dirty(target) and None not in entries:
+    is_apart = not isinstance(node, Array) and not trace.is_dirty(target) and None not in entries
+    if is_apart and not _repeats(target, _all_of(target)):
         whole = _with_part(node, entries, new)
         if whole is not None:
             trace.assign(target, whole)
@@ -56,6 +58,23 @@ def assign_item(trace: Trace, target: Any, key: Any, value: Any) -> None:
     part = recorded(trace, "__getitem__", target, key)
     if not _is_itself(part, value):  # ``a[key] += b`` ends with ``a[key] = a[key]``
         trace.assign(part, _converted(trace, target, value, shape))
+
+
+def _all_of(target: Any) -> list[tuple[int, int, int]]:
+    return [(0, 1, size) for size in target.shape]
+
+
+def _repeats(target: Any, entries: Sequence[Any]) -> bool:
+    """Return whether elements of a part of an array are one in memory, as where it is broadcast."""
+    place = slice_axes(memory_of(getattr(target, "_target", target._node)), entries)
+    return isinstance(place, Array) and any(
+        size > 1 and not stride for size, stride in zip(place.shape, place.strides, strict=True))
+
+
+def _check_written_once(target: Any, entries: Sequence[Any]) -> None:
+    """Raise `NotFused` for a part of an array to which dpnp does not write."""
+    if _repeats(target, entries):
+        raise NotFused("the array is broadcast", "copy the array first")
 
 
 def _is_itself(part: Any, value: Any) -> bool:
@@ -105,6 +124,7 @@ def _assign_where(trace: Trace, target: Any, mask: Any, value: Any) -> None:
     new = _value(trace, target, value)
     if new.shape:
         raise NotFused("the value is no scalar", "use dpnp.where")
+    _check_written_once(target, _all_of(target))
     condition = slice_axes(condition, [*((0, 1, size) for size in condition.shape), *[None] * (target.ndim - ndim)])
     old = trace.operand(target)[0]
     trace.assign(target, Map(target.shape, target.dtype, "where", (condition, new, old), target.dtype))
