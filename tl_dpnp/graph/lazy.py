@@ -27,7 +27,7 @@ from tl_dpnp.runtime.sycl.dpnp_adapter import (
     usm_array_of,
 )
 
-__all__ = ["LazyArray", "element_strides", "memory_of"]
+__all__ = ["LazyArray", "element_strides", "memory_of", "shape_of"]
 
 #: Lazy arrays have none of their own, so that they can become plain ones; mypy is not to look for attributes in there.
 _NO_SLOTS: tuple[str, ...] = ()
@@ -171,6 +171,12 @@ class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
     def T(self) -> Any:  # noqa: N802
         """View of the transposed array."""
         return self.transpose()
+
+
+def shape_of(array: Any) -> tuple[int, ...]:
+    """Return the shape of an array, lazy or not, for what does the same with other sizes: nobody has looked at them."""
+    shape: tuple[int, ...] = array._node.shape if type(array) is LazyArray else array.shape
+    return shape
 
 
 def element_strides(array: Any) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from tl_dpnp.graph.extents import base_of, reach
 from tl_dpnp.graph.functions import TAKE_NUMBERS
-from tl_dpnp.graph.lazy import LazyArray, element_strides
+from tl_dpnp.graph.lazy import LazyArray, element_strides, shape_of
 from tl_dpnp.graph.nodes import Map, Node
 from tl_dpnp.graph.traced_scalars import plain
 from tl_dpnp.graph.views import permute, slice_axes
@@ -70,7 +70,7 @@ def _in_order(node: Node, order: _Order) -> Node:
 
 def in_order_of(target: Any, node: Node) -> Node:
     """Return a node, the new contents of a lazy array that is in no memory yet, in the order that the array has."""
-    order = _order_of(target.shape, element_strides(target))
+    order = _order_of(shape_of(target), element_strides(target))
     return node if order is None else _in_order(node, order)
 
 
@@ -89,8 +89,8 @@ def in_order_of_dpnp(
     strides = _strides_in_dpnp(name, arguments, keywords)
     if strides is None or len(strides) != result.ndim:
         return result
-    order = _order_of(result.shape, strides)
-    if order == _order_of(result.shape, element_strides(result)):
+    order = _order_of(shape_of(result), strides)
+    if order == _order_of(shape_of(result), element_strides(result)):
         return result
     node = _in_order(result._node, order or tuple((axis, False) for axis in range(result.ndim)))
     if result._node in trace.origins:
@@ -108,7 +108,7 @@ def _arrays(values: Any) -> Iterator[Any]:
 
 def _has_order(array: Any) -> bool:
     """Return whether an array is in another order than C."""
-    return _order_of(array.shape, element_strides(array)) is not None
+    return _order_of(shape_of(array), element_strides(array)) is not None
 
 
 # --- asking dpnp -----------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def _strides_in_dpnp(name: str, arguments: Sequence[Any], keywords: dict[str, An
     The function is called with small arrays in the same order.  The answers are kept.
     """
     arrays = (*_arrays(arguments), *_arrays(keywords.values()))
-    sizes = sorted({size for array in arrays for size in array.shape if size > 1})
+    sizes = sorted({size for array in arrays for size in shape_of(array) if size > 1})
     small = {0: 0, 1: 1, **{size: 4 + place for place, size in enumerate(sizes)}}  # differences have fewer elements
     if name in TAKE_NUMBERS or name in ("power", "where"):
         arguments = [type(number)(1) if isinstance(number := plain(value), _NUMBERS) else value for value in arguments]
@@ -156,12 +156,12 @@ def _like(value: Any, small: dict[int, int]) -> tuple[Any, Callable[[], Any]]:
 
 def _array_like(array: Any, small: dict[int, int]) -> tuple[Any, Callable[[], Any]]:
     """Return how an array lies in memory, but for sizes, and a function that makes a small one that lies so."""
-    shape = tuple(small[size] for size in array.shape)
-    steps = element_strides(array)
+    given, steps = shape_of(array), element_strides(array)
+    shape = tuple(small[size] for size in given)
     signs = tuple((step > 0) - (step < 0) for step in steps)
-    axes = [axis for axis, _ in _order_of(array.shape, steps) or ()] or [*range(len(shape))]
-    elements = math.prod(size for size, sign in zip(array.shape, signs, strict=True) if sign)
-    has_gaps = bool(elements) and sum(reach(array.shape, list(map(abs, steps)))) >= elements
+    axes = [axis for axis, _ in _order_of(given, steps) or ()] or [*range(len(shape))]
+    elements = math.prod(size for size, sign in zip(given, signs, strict=True) if sign)
+    has_gaps = bool(elements) and sum(reach(given, list(map(abs, steps)))) >= elements
     dtype, queue = array.dtype, array.sycl_queue
 
     def make() -> Any:
