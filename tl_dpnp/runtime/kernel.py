@@ -331,8 +331,9 @@ class Kernel(Inspection):
         launch.group_size = group_size if isinstance(group_size, int) else None
         if self._overlaps.is_over:
             return Remembered(launch, None)
-        self._overlaps.look(call)
         footprint = Footprint(call, self._program.usage.written)
+        if footprint.has_groups:  # whose arrays may overlap one another; others are looked at with each call
+            self._overlaps.look(call)
         return Remembered(launch, None if footprint.is_empty else footprint)
 
     def _specialized(self, call: BoundCall) -> tuple[Binding, Overloads]:

@@ -135,6 +135,8 @@ class Footprint:
             (place, [end for _, end in ranges], [start for start, _ in ranges])
             for place, argument in enumerate(self.placed) for ranges, also in groups if argument.is_written or also
         ]
+        #: Whether there are arrays of groups.
+        self.has_groups = bool(groups)
         self._has_lists = any(argument.is_listed for argument in self.placed)
         self._apart: object = None
 
