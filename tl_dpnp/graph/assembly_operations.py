@@ -46,8 +46,9 @@ def _concatenated(*arrays: Any) -> Any:
     return dpnp.concatenate(arrays)
 
 
-def _concatenation(nodes: Sequence[Node], axis: int, dtype: Any) -> Node:
-    """Return nodes that differ at most in their size on `axis` as one, end to end."""
+def _concatenation(trace: Trace, nodes: Sequence[Node], axis: int, dtype: Any) -> Node:
+    """Return nodes that differ at most in their size on `axis`, which is looked at, as one, end to end."""
+    trace.axes_read += [(node, axis) for node in nodes if axis < len(node.shape)]
     shape = list(nodes[0].shape)
     if any(len(node.shape) != len(shape) or any(
         size != other for place, (size, other) in enumerate(zip(node.shape, shape, strict=True)) if place != axis
@@ -74,7 +75,7 @@ def _concatenate(trace: Trace, arrays: Any, /, *, axis: Any = 0, out: Any = None
     operands = _operands(trace, arrays)
     nodes = [node for node, _, _ in operands]
     dtype = _common_dtype(nodes, trace.placed(operands)[1])
-    node = _concatenation(nodes, array_axis(axis, len(nodes[0].shape)), dtype)
+    node = _concatenation(trace, nodes, array_axis(axis, len(nodes[0].shape)), dtype)
     return result_array(trace, node, operands, out)
 
 
@@ -87,7 +88,8 @@ def _stack(trace: Trace, arrays: Any, /, *, axis: Any = 0, out: Any = None, **ke
     if any(node.shape != nodes[0].shape for node in nodes):
         raise NotFused("the shapes do not fit")
     place = array_axis(axis, len(nodes[0].shape) + 1)
-    return result_array(trace, _concatenation([_with_axis(node, place) for node in nodes], place, dtype), operands, out)
+    node = _concatenation(trace, [_with_axis(node, place) for node in nodes], place, dtype)
+    return result_array(trace, node, operands, out)
 
 
 def _with_axis(node: Node, place: int) -> Node:
@@ -125,7 +127,8 @@ def _stacking(name: str) -> Any:
                 node = _with_axis(node, place)
             nodes.append(node)
         dtype = _common_dtype(nodes, trace.placed(operands)[1])
-        return result_array(trace, _concatenation(nodes, _JOINED_AXIS[name](len(nodes[0].shape)), dtype), operands)
+        node = _concatenation(trace, nodes, _JOINED_AXIS[name](len(nodes[0].shape)), dtype)
+        return result_array(trace, node, operands)
 
     return record
 
@@ -155,7 +158,7 @@ def _roll(trace: Trace, x: Any, shift: Any, axis: Any = None) -> Any:
         size = node.shape[place]
         moved = static_integer(distance) % max(size, 1)
         parts = [_part(node, place, start, stop) for start, stop in ((size - moved, size), (0, size - moved))]
-        node = _concatenation(parts, place, node.dtype)
+        node = _concatenation(trace, parts, place, node.dtype)
     if node is operand[0]:
         node = Map(node.shape, node.dtype, "positive", (node,), node.dtype)
     return result_array(trace, node, [operand])

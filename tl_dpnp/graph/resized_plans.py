@@ -2,8 +2,9 @@
 
 Where the number of products in a batch changes from call to call, a trace of each would take longer than the call.  A
 trace leaves a `Template` where everything that it recorded is the same for other sizes: the function has looked at no
-size, and all its operations are of those in `OF_ANY_SIZE`, which are refused, or do something else, only where axes
-that had one size have two, or where a size becomes or ceases to be 0 or 1.  A call that differs in that, or in the
+size that changes, nor an operation at one of which it takes a part, and all operations are of those in `OF_ANY_SIZE`,
+which are refused, or do something else, only where axes that had one size have two, or where a size becomes or ceases
+to be 0 or 1.  A call that differs in that, or in the
 magnitude of a size, is traced; one whose kernels would have to be compiled is, too.
 """
 
@@ -18,7 +19,7 @@ from tl_dpnp.graph.coalescing import coalesced
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.kernels import request_kernel
 from tl_dpnp.graph.keys import CallKey, without_sizes
-from tl_dpnp.graph.nodes import Array, Contract, Map, Node, Number, Parameter, Part, Reduce, View
+from tl_dpnp.graph.nodes import Array, Assemble, Contract, Map, Node, Number, Parameter, Part, Reduce, Take, View
 from tl_dpnp.graph.plan import KernelStep, Plan
 from tl_dpnp.graph.planning import Planned, kernel_steps
 from tl_dpnp.graph.repartition import Partitioning
@@ -37,6 +38,7 @@ OF_ANY_SIZE = frozenset((
     *FUNCTIONS, "absolute", "all", "amax", "amin", "any", "around", "bitwise_not", "conj", "copy", "dot", "einsum",
     "expand_dims", "inner", "linalg.multi_dot", "matmul", "max", "mean", "min", "mod", "moveaxis", "power", "prod",
     "squeeze", "sum", "swapaxes", "tensordot", "transpose", "true_divide",
+    "__getitem__", "column_stack", "concat", "concatenate", "dstack", "hstack", "stack", "take", "vstack",
 ))
 #: Templates that a function keeps, and kinds of calls of which it knows that there was a trace; the oldest go first.
 _MOST = 64
@@ -45,7 +47,7 @@ _MOST = 64
 @dataclass(frozen=True)
 class _Axes:
     """An array that a graph reads: the place of the call's array that it is or is a view of, and which axis of that
-    each of its own is; None for new ones of size 1."""
+    each of its own is; None for new ones of size 1, and for parts of an axis."""
 
     place: int
     axes: tuple[int | None, ...]
@@ -57,7 +59,8 @@ class _Template:
 
     `planned` is its graph and how that was partitioned, `classes` has a number for each axis of its nodes that is
     longer than 1, those with the same size the same one; `fixed` are the sizes that stay.  `inputs` are the places of
-    the call's arrays with the classes that each axis is of, `leaves` what of them the graph reads.
+    the call's arrays with the classes that each axis is of, `leaves` what of them the graph reads, and `rigid` the
+    strides of those arrays of which it reads parts.
     """
 
     specialization: Specialization
@@ -67,6 +70,7 @@ class _Template:
     fixed: Mapping[int, int]
     inputs: tuple[tuple[int, tuple[tuple[int, ...], ...]], ...]
     leaves: Mapping[Node, _Axes]
+    rigid: Mapping[int, tuple[int, ...]]
 
     @classmethod
     def of_trace(cls, trace: Trace, specialization: Specialization, key: CallKey) -> _Template | None:
@@ -83,24 +87,19 @@ class _Template:
             return None
         partitioning = Partitioning.of(planned.coalesced, regions)
         graph = GraphValues(planned.roots, [node for node in trace.origins if _is_computed(node)])
-        places = {slot: place for place, slot in enumerate(plan.inputs)}
-        if partitioning is None or not all(_has_any_size(node, places, key) for node in graph.nodes):
+        try:
+            inputs = _Inputs(graph, {slot: place for place, slot in enumerate(plan.inputs)}, key)
+            for node, axis in trace.axes_read:
+                inputs.look_at(node, axis)
+        except _Refused:
             return None
-        found = _inputs_of(graph, places, key)
-        if found is None:
-            return None
-        inputs, leaves, fixed = found
-        for node, axis in trace.axes_read:
-            sizes = _classes_read(graph, node, axis, inputs, places)
-            if sizes is None:
-                return None
-            fixed |= sizes
-        known = fixed.union(*(numbers for own in inputs.values() for numbers in own))
-        if not known.issuperset(graph.classes.values()) or not inputs:
+        known = inputs.fixed.union(*(numbers for own in inputs.classes.values() for numbers in own))
+        if partitioning is None or not known.issuperset(graph.classes.values()) or not inputs.classes:
             return None
         return cls(specialization, planned, partitioning, graph.classes,
-                   {number: graph.values[number].value for number in fixed},
-                   tuple((place, tuple(map(tuple, own))) for place, own in inputs.items()), leaves)
+                   {number: graph.values[number].value for number in inputs.fixed},
+                   tuple((place, tuple(map(tuple, own))) for place, own in inputs.classes.items()), inputs.leaves,
+                   {place: tuple(key.facts[place][1]) for place in inputs.rigid})
 
     def resized(self, key: CallKey) -> Specialization | None:
         """Return the plan for a call; None if it has to be traced."""
@@ -117,7 +116,8 @@ class _Template:
             if leaf is None:
                 return array.strides if array.slot in plan.inputs else c_strides(shape(array))
             given = key.facts[leaf.place][1]
-            return tuple([0 if axis is None else given[axis] for axis in leaf.axes])
+            return tuple([own if axis is None else given[axis]
+                          for axis, own in zip(leaf.axes, array.strides, strict=True)])
 
         nodes = rebuilt((*planned.roots, *planned.roots.values()), shape, strides)
         roots: dict[Node, Array] = {nodes[root]: _array(nodes[array]) for root, array in planned.roots.items()}
@@ -149,7 +149,7 @@ class _Template:
         sizes = dict(self.fixed)
         for place, numbers in self.inputs:
             shape, strides = key.facts[place][:2]
-            if tuple(strides) != c_strides(shape):
+            if tuple(strides) != self.rigid.get(place, c_strides(shape)) or tuple(strides) != c_strides(shape):
                 return None
             for size, own in zip(shape, numbers, strict=True):
                 if any(sizes.setdefault(number, size) != size for number in own):
@@ -194,47 +194,100 @@ def _array(node: Node) -> Array:
     return node
 
 
-def _inputs_of(
-    graph: GraphValues, places: Mapping[int, int], key: CallKey
-) -> tuple[dict[int, list[set[int]]], dict[Node, _Axes], set[int]] | None:
-    """Return, of the call's arrays that a graph reads, the classes of each axis, what of them the graph reads, and the
-    classes whose sizes stay; None where a view is not all of an array.
+class _Inputs:
+    """What a graph reads of the arrays of a call.
+
+    `classes` are those of the axes of each array, by its place, and `leaves` are the nodes of arrays; `fixed` are the
+    classes whose sizes stay.  Arrays of which there are parts keep the places of their elements: those at the places
+    `rigid` may differ in their first size alone, of which there is all.
     """
-    inputs: dict[int, list[set[int]]] = {}
-    fixed: set[int] = set()
-    leaves: dict[Node, _Axes] = {}
-    for node in graph.nodes:
-        if isinstance(node, Reduce):
-            fixed |= _classes_of(graph, node.operand, node.axes)
-        if not isinstance(node, Array):
-            continue
-        place = places[node.slot]
-        if place >= len(key.facts):  # an array from outside, which a guard says is the same
-            fixed |= _classes_of(graph, node, range(len(node.shape)))
-            continue
-        axes = _axes_of(node, *key.facts[place][:2])
-        if axes is None:
-            return None
-        leaves[node] = _Axes(place, axes)
-        own = inputs.setdefault(place, [set() for _ in key.facts[place][0]])
+
+    def __init__(self, graph: GraphValues, places: Mapping[int, int], key: CallKey) -> None:
+        """Raise `_Refused` for a graph that is not known to be the same for other sizes."""
+        self._graph, self._places, self._key = graph, places, key
+        self.classes: dict[int, list[set[int]]] = {}
+        self.leaves: dict[Node, _Axes] = {}
+        self.fixed: set[int] = set()
+        self.rigid: set[int] = set()
+        for node in graph.nodes:
+            if any(map(is_dynamic, node.shape)) or 0 in node.shape:
+                raise _Refused
+            self._take_in(node)
+
+    def _take_in(self, node: Node) -> None:
+        match node:
+            case Part():
+                raise _Refused
+            case Map() | Contract() | Number() | Parameter():
+                pass
+            case Reduce(operand=operand, axes=axes):
+                self._fix(operand, axes)
+            case Take(operand=operand, axis=axis):
+                self._fix(operand, (axis,))
+            case View(operand=operand, axes=axes):
+                whole = [axis for axis, (start, step, out) in enumerate(axes)
+                         if out is not None and (start, step, node.shape[out]) == (0, 1, operand.shape[axis])]
+                found = {axes[axis][2] for axis in whole}
+                outs = {out for _, _, out in axes}
+                if any(size > 1 and axis not in outs for axis, size in enumerate(node.shape)):  # broadcast
+                    raise _Refused
+                self._fix(operand, [axis for axis in range(len(axes)) if axis not in whole])
+                self._fix(node, [axis for axis in range(len(node.shape)) if axis not in found])
+            case Assemble(operands=operands, positions=positions):
+                for operand, position in zip(operands, positions, strict=True):
+                    parts = [axis for axis, place in enumerate(position)
+                             if (place, node.shape[axis]) != ((0, 1), operand.shape[axis])]
+                    self._fix(operand, parts)
+                    self._fix(node, parts)
+            case Array():
+                self._take_in_array(node)
+            case _:
+                raise _Refused
+
+    def _fix(self, node: Node, axes: Iterable[int]) -> None:
+        self.fixed |= _classes_of(self._graph, node, axes)
+
+    def _take_in_array(self, node: Array) -> None:
+        place = self._places.get(node.slot)
+        if place is None:
+            raise _Refused
+        if place >= len(self._key.facts):  # an array from outside, which a guard says is the same
+            self._fix(node, range(len(node.shape)))
+            return
+        shape, strides = self._key.facts[place][:2]
+        if tuple(strides) != c_strides(shape):
+            raise _Refused
+        axes = _axes_of(node, shape, strides)
+        parts = [axis for axis, stride in enumerate(node.strides) if axes[axis] is None and stride]
+        if parts or node.offset or any(size > 1 and axis not in axes for axis, size in enumerate(shape)):
+            self.rigid.add(place)
+            self._fix(node, parts)
+        self.leaves[node] = _Axes(place, axes)
+        own = self.classes.setdefault(place, [set() for _ in shape])
         for number, axis in enumerate(axes):
             if axis is not None:
-                own[axis] |= _classes_of(graph, node, (number,))
-    return inputs, leaves, fixed
+                own[axis] |= _classes_of(self._graph, node, (number,))
+
+    def look_at(self, node: Node, axis: int) -> None:
+        """Take in that somebody has looked at the size of an axis, which stays; raises `_Refused` if it is not known
+        which sizes are that one."""
+        if node.shape[axis] <= 1:
+            return
+        found = _classes_of(self._graph, node, (axis,))
+        if not found and isinstance(node, Array) and node.slot in self._places:
+            place = self._places[node.slot]
+            own = self.classes.get(place, ())
+            if node.offset == 0 and len(own) == len(node.shape) and node.strides == c_strides(node.shape):
+                found = own[axis]
+                if axis and place in self.rigid:
+                    return
+        if not found:
+            raise _Refused
+        self.fixed |= found
 
 
-def _classes_read(
-    graph: GraphValues, node: Node, axis: int, inputs: Mapping[int, Sequence[set[int]]], places: Mapping[int, int]
-) -> set[int] | None:
-    """Return the classes of an axis whose size somebody has looked at, None if it is not known which they are."""
-    if node.shape[axis] <= 1:
-        return set()
-    found = _classes_of(graph, node, (axis,))
-    if not found and isinstance(node, Array) and node.slot in places:
-        own = inputs.get(places[node.slot], ())
-        if node.offset == 0 and len(own) == len(node.shape) and node.strides == c_strides(node.shape):
-            found = own[axis]
-    return found or None
+class _Refused(Exception):
+    """A graph is not known to be the same for other sizes."""
 
 
 def _classes_of(graph: GraphValues, node: Node, axes: Iterable[int]) -> set[int]:
@@ -246,40 +299,10 @@ def _is_computed(node: Node) -> bool:
     return not isinstance(node, Array | Number | Parameter)
 
 
-def _has_any_size(node: Node, places: Mapping[int, int], key: CallKey) -> bool:
-    """Return whether a node is the same for other sizes: the axes of its operands, in some order."""
-    if any(map(is_dynamic, node.shape)) or 0 in node.shape:
-        return False
-    match node:
-        case Part():
-            return False
-        case Map() | Contract() | Reduce() | Number() | Parameter():
-            return True
-        case Array():
-            return node.slot in places and node.offset == 0
-        case View(operand=operand, axes=axes):
-            found = {out for out in (out for _, _, out in axes) if out is not None}
-            whole = all(start == 0 and (size == 1 if out is None else (step, node.shape[out]) == (1, size))
-                        for size, (start, step, out) in zip(operand.shape, axes, strict=True))
-            return whole and all(size == 1 or axis in found for axis, size in enumerate(node.shape))
-    return False
-
-
-def _axes_of(
-    node: Array, shape: Sequence[int], strides: Sequence[int]
-) -> tuple[int | None, ...] | None:
-    """Return which axis of an array in C order each axis of a view of it is; None where that is not all of it."""
-    if tuple(strides) != c_strides(shape):
-        return None
+def _axes_of(node: Array, shape: Sequence[int], strides: Sequence[int]) -> tuple[int | None, ...]:
+    """Return which axis of an array in C order each axis of a view of it is; None for new axes, and parts of one."""
     found: list[int | None] = []
-    for size, stride in zip(node.shape, node.strides, strict=True):
-        if (size, stride) == (1, 0):
-            found.append(None)
-            continue
-        axis = next((axis for axis, own in enumerate(zip(shape, strides, strict=True))
-                     if own == (size, stride) and axis not in found), None)
-        if axis is None:
-            return None
-        found.append(axis)
-    left = [size for axis, size in enumerate(shape) if axis not in found]
-    return tuple(found) if all(size == 1 for size in left) else None
+    for own in zip(node.shape, node.strides, strict=True):
+        found.append(next((axis for axis, other in enumerate(zip(shape, strides, strict=True))
+                           if own == other and axis not in found), None))
+    return tuple(found)

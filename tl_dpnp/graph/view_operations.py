@@ -234,7 +234,23 @@ def _getitem(trace: Trace, a: Any, key: Any) -> Any:
     others = [entry for entry in keys if not isinstance(entry, dpnp.ndarray)]
     if len(gathered) == 1 and all(isinstance(entry, slice) and entry == slice(None) for entry in others):
         return _taken(trace, a, keys[gathered[0]], gathered[0], "wrap")
+    _look_at_parts(trace, a, keys)
     return viewed(trace, a, lambda node: slice_axes(node, basic_entries(node.shape, keys)))
+
+
+def _look_at_parts(trace: Trace, a: Any, keys: tuple[Any, ...]) -> None:
+    """Note which sizes basic indexing looks at: those of axes of which it takes a part."""
+    if type(a) is not LazyArray:
+        return
+    missing = a.ndim - sum(entry is not None and entry is not Ellipsis for entry in keys)
+    axis = 0
+    for entry in keys:
+        if entry is Ellipsis:
+            axis += missing
+        elif entry is not None:
+            if not (isinstance(entry, slice) and entry == slice(None)) and axis < a.ndim:
+                trace.axes_read.append((a._node, axis))
+            axis += 1
 
 
 #: Elements of a vector that are taken in a kernel; few work-groups would share a longer one.
@@ -261,6 +277,7 @@ def _taken(trace: Trace, x: Any, indices: Any, axis: int, mode: str) -> Any:
         raise NotFused("the indices do not fit")
     shape = (*node.shape[:axis], *where.shape, *node.shape[axis + 1 :])
     size = node.shape[axis]
+    trace.axes_read.append((node, axis))
     if not size or 0 in shape or (len(shape) == 1 and shape[0] > _LONGEST_TAKEN):
         raise NotFused("the indices, or the elements, are none or many")
     place = np.dtype(np.int64)
