@@ -66,7 +66,7 @@ def _all_of(target: Any) -> list[tuple[int, int, int]]:
 
 def _repeats(target: Any, entries: Sequence[Any]) -> bool:
     """Return whether elements of a part of an array are one in memory, as where it is broadcast."""
-    place = slice_axes(memory_of(getattr(target, "_target", target._node)), entries)
+    place = slice_axes(memory_of(target._trace, getattr(target, "_target", target._node)), entries)
     return isinstance(place, Array) and any(
         size > 1 and not stride for size, stride in zip(place.shape, place.strides, strict=True))
 

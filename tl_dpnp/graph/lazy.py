@@ -183,15 +183,19 @@ def element_strides(array: Any) -> tuple[int, ...]:
     """Return the strides of an array, lazy or not, in elements."""
     if type(array) is not LazyArray:
         return tuple(usm_array_of(array).strides)
-    seen = memory_of(getattr(array, "_target", array._node))  # where it is, if it is still to be written there
+    # Where it is, if it is still to be written there.
+    seen = memory_of(array._trace, getattr(array, "_target", array._node))
     return seen.strides if isinstance(seen, Array) else c_strides(seen.shape)
 
 
-def memory_of(node: Node) -> Node:
-    """Return the place in memory of a node that is there, or will be as a view of its base, and is evenly spaced."""
+def memory_of(trace: Any, node: Node) -> Node:
+    """Return the place in memory of a node that is there, or would be in dpnp as a view of its base, evenly spaced."""
     base = base_of(node)
-    return substitute(node, {} if isinstance(base, Array) else
-                      {base: Array(base.shape, base.dtype, 0, c_strides(base.shape))})
+    if isinstance(base, Array):
+        return substitute(node, {})
+    backwards = trace.cache.backwards.get(base, ())
+    strides = tuple(-step if axis in backwards else step for axis, step in enumerate(c_strides(base.shape)))
+    return substitute(node, {base: Array(base.shape, base.dtype, 0, strides)})
 
 
 _GIVEN = "the data is given away"

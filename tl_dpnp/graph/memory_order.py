@@ -3,7 +3,7 @@
 Of arrays that are not in C order, dpnp's element-wise functions make results that lie as their operands do: those of
 transposed and reversed arrays are transposed and reversed.  A program sees that in strides, and in what shares memory,
 since ``ravel`` is a view of some arrays and a copy of others.  Such a result is recorded as a view of one that is
-computed in C order, ``x.T + 1`` as ``(x + 1).T``.
+computed in C order, ``x.T + 1`` as ``(x + 1).T``; of one that runs backwards it is only noted.
 """
 
 from __future__ import annotations
@@ -46,32 +46,32 @@ def _order_of(shape: Sequence[int], strides: Sequence[int]) -> _Order | None:
     return tuple((axis, axis in backwards) for axis in [axis for axis in range(len(shape)) if axis not in axes] + found)
 
 
-def _in_order(node: Node, order: _Order) -> Node:
-    """Return a view, with the elements of `node`, of a new node whose C order is `order` for the view."""
-    def turned(operand: Node) -> Node:
-        missing = len(node.shape) - len(operand.shape)
-        entries = [None] * missing + [
-            (size - 1, -1, size) if missing + axis in backwards and size > 1 else (0, 1, size)
-            for axis, size in enumerate(operand.shape)
-        ]
-        return permute(slice_axes(operand, entries), axes)
+def _in_order(trace: Any, node: Node, order: _Order) -> Node:
+    """Return a view, with the elements of `node`, of a new node whose C order is `order` for the view.
 
-    axes, backwards = [axis for axis, _ in order], {axis for axis, reverse in order if reverse}
+    It does not run backwards in memory, which kernels could not compute with others in one; that it does so in dpnp is
+    noted, so that `memory_of` knows what is a view there.
+    """
+    axes = [axis for axis, _ in order]
+
+    def turned(operand: Node) -> Node:
+        missing = [None] * (len(axes) - len(operand.shape))
+        return permute(slice_axes(operand, [*missing, *((0, 1, size) for size in operand.shape)]), axes)
+
     shape = tuple(node.shape[axis] for axis in axes)
     if type(node) is Map:
         base = replace(node, shape=shape, operands=tuple(
             turned(operand) if operand.shape else operand for operand in node.operands))
     else:
         base = Map(shape, node.dtype, "positive", (turned(node),), node.dtype)
-    back = permute(base, [axes.index(axis) for axis in range(len(axes))])
-    return slice_axes(back, [(size - 1, -1, size) if axis in backwards else (0, 1, size)
-                             for axis, size in enumerate(node.shape)])
+    trace.cache.backwards[base] = frozenset(place for place, (_, reverse) in enumerate(order) if reverse)
+    return permute(base, [axes.index(axis) for axis in range(len(axes))])
 
 
 def in_order_of(target: Any, node: Node) -> Node:
     """Return a node, the new contents of a lazy array that is in no memory yet, in the order that the array has."""
     order = _order_of(shape_of(target), element_strides(target))
-    return node if order is None else _in_order(node, order)
+    return node if order is None else _in_order(target._trace, node, order)
 
 
 def in_order_of_dpnp(
@@ -92,7 +92,7 @@ def in_order_of_dpnp(
     order = _order_of(shape_of(result), strides)
     if order == _order_of(shape_of(result), element_strides(result)):
         return result
-    node = _in_order(result._node, order or tuple((axis, False) for axis in range(result.ndim)))
+    node = _in_order(trace, result._node, order or tuple((axis, False) for axis in range(result.ndim)))
     if result._node in trace.origins:
         trace.origins[base_of(node)] = trace.origins[result._node]
     return trace.lazy(node, result._usm_type, result._queue)

@@ -353,6 +353,7 @@ class Trace:
                 lazy._node = memo.get(node) or substitute(node, memo, self._renamed)
 
     def _renamed(self, old: Node, new: Node) -> None:
+        self.cache.renamed(old, new)
         if old in self.origins:
             self.origins[new] = self.origins[old]
 
@@ -504,10 +505,8 @@ class Trace:
     def _overlapped(self, target: Any) -> bool:
         """Return whether another lazy array that is in memory shares it with `target`."""
         overlaps = self._same_memory(target._target)
-        return any(
-            isinstance(lazy._node, Array) and overlaps(lazy._node)
-            for lazy in self.live() if lazy is not target
-        )
+        return any(isinstance(lazy._node, Array) and overlaps(lazy._node)
+                   for lazy in self.live() if lazy is not target)
 
     def _readers(self, array: Array, but: Sequence[Any]) -> list[Any]:
         """Return the lazy arrays that are still to be computed and read the memory of an array."""

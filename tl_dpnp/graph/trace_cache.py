@@ -37,7 +37,8 @@ class TraceCache:
     the steps that compute given nodes, and the registers that they need; `endings` have both and the nodes afterwards,
     for all arrays that were held at once.  `arguments` are the arrays of a call, without those that occur before: the
     place, node, USM type and queue of each.  It `grows` if the last
-    trace with it had to compile.
+    trace with it had to compile.  `backwards` has the axes along which dpnp has the result of a node run backwards in
+    memory.
     """
 
     def __init__(self) -> None:
@@ -48,6 +49,7 @@ class TraceCache:
         self.endings: dict[Any, tuple[tuple[Step, ...], int, list[Node]]] = {}
         self.arguments: list[tuple[int, Node, str, Any]] | None = None
         self.replaced: dict[Any, dict[Node | None, dict[Node, Node]]] = {}
+        self.backwards: dict[Node, frozenset[int]] = {}
         self._copies: dict[tuple[Node, int], Node] = {}
         self._arrays: dict[Any, Array] = {}
         self._whole: set[Array] = set()
@@ -98,7 +100,13 @@ class TraceCache:
         found = self._copies.get((node, number))
         if found is None:
             found = self._copies[node, number] = Map(node.shape, node.dtype, "positive", (node,), node.dtype)
+            self.renamed(node, found)
         return found
+
+    def renamed(self, old: Node, new: Node) -> None:
+        """Know of a node that stands for another one what was known of that."""
+        if old in self.backwards:
+            self.backwards[new] = self.backwards[old]
 
     def number(self, value: bool | int | float | complex) -> Number:
         """Return the node of a constant."""
@@ -154,6 +162,7 @@ class TraceCache:
             self.steps.clear()
             self.endings.clear()
             self.replaced.clear()
+            self.backwards.clear()
             self._copies.clear()
             self._results.clear()
         self.results[key] = entry

@@ -94,7 +94,7 @@ def _reshape(trace: Trace, a: Any, newshape: Any = None, order: Any = "C", copy:
             raise NotFused("the sizes do not fit")
         result = reshape(node, full)
         if isinstance(result, Reshape):
-            place = memory_of(node)
+            place = memory_of(trace, node)
             if not isinstance(place, Array) or not isinstance(reshape(place, full), Array):
                 copied = Map(node.shape, node.dtype, "positive", (node,), node.dtype)
                 return Reshape(full, node.dtype, copied)
