@@ -248,7 +248,8 @@ def _look_at_parts(trace: Trace, a: Any, keys: tuple[Any, ...]) -> None:
         if entry is Ellipsis:
             axis += missing
         elif entry is not None:
-            if not (isinstance(entry, slice) and entry == slice(None)) and axis < a.ndim:
+            bounds = (entry.start, entry.stop, entry.step) if isinstance(entry, slice) else (entry,)
+            if any(bound is not None for bound in bounds) and axis < a.ndim:  # bounds may be objects of the user
                 trace.axes_read.append((a._node, axis))
             axis += 1
 
