@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from contextlib import suppress
 from dataclasses import replace
@@ -50,6 +51,8 @@ class DpasFragmentProgram(FragmentProgram):
         for _ in range(self.random.randint(2, 5)):
             self.first(self.random.sample(makers, k=len(makers)))
         self.first([self.product])
+        with suppress(Retry):
+            self.straight(random.Random(f"straight {self.seed}"))
         for matrix in {id(each): each for each in (*self.matrices[-2:], *self.random.sample(
                 self.matrices, k=min(len(self.matrices), 3)))}.values():
             self.store(matrix)
@@ -154,6 +157,38 @@ class DpasFragmentProgram(FragmentProgram):
             c = self.name()
             self.lines.append(f"{c} = constant {self.random.randint(0, 2)} : {added.type}")
         self.new(added, added.bound + 2 * column.bound + 2, f"cooperative_matrix_mul_add {a}, {b}, {c}")
+
+    def straight(self, random: random.Random) -> None:
+        """A body of instructions that registers have; drawn by itself, so that it changes no programs but by more.
+
+        Operands are components of two matrices, whose rows may be equal, what was computed before, a number of the
+        sub-group, and known ones.
+        """
+        first = random.choice([each for each in self.matrices if each.columns > 1])
+        second = random.choice([each for each in self.matrices if (each.component, each.rows, each.columns) == (
+            first.component, first.rows, first.columns)])
+        n, t = self.name()[1:], first.component
+        bounds, body = {"%p": first.bound, "%q": second.bound, f"%u{n}": SUBGROUPS, "2": 2, "-1": 1}, list[str]()
+        kinds = ["add", "sub", "min", "max", "add", "sub", *(("mul", "fma", "exp2") if t == F32 else ())]
+        last = "%p"
+        for place in range(random.randint(1, 4)):
+            kind, name = random.choice(kinds), f"%w{n}_{place}"
+            operands = [last, *(random.choice([*bounds]) for _ in range({"fma": 2, "exp2": 0}.get(kind, 1)))]
+            random.shuffle(operands)
+            sizes = [bounds[each] for each in operands]
+            bounds[name] = 32 if kind == "exp2" else math.prod(sizes) if kind == "mul" else sum(sizes)
+            if kind == "fma":
+                bounds[name] = sizes[0] * sizes[1] + sizes[2]
+            self.fits(t, bounds[name])
+            if kind == "exp2":  # of what gives whole numbers
+                body += [f"%l{name[1:]} = max {last}, 0 : {t}", f"%m{name[1:]} = min %l{name[1:]}, 5 : {t}"]
+                operands = [f"%m{name[1:]}"]
+            body.append(f"{name} = {'math.' * (kind == 'fma')}{kind} {', '.join(operands)} : {t}")
+            last = name
+        made = self.made(first, bounds[last], self.name())
+        self.lines += [f"%u{n} = cast %s : {t}",
+                       f"{made.name} = cooperative_matrix_apply (%i, %j, %p, %q)={first.name},{second.name} -> "
+                       f"{first.type} {{ {' '.join(body)} yield ({last}) }}"]
 
     def store(self, matrix: Matrix) -> None:
         types = [type for type in _STORED if type.is_float == matrix.component.is_float

@@ -144,6 +144,59 @@ cooperative_matrix_store %v8, %zf16[32, %o]
     "$C", "coopmatrix<f32x16x8,matrix_acc>")
 
 
+#: Components of matrices that are computed by instructions on two registers: of sums where they are, columns, numbers
+#: of the sub-group and known ones, known ones first and last, and with all operands known or equal.
+COMPONENTS = """
+%t = cast %s : $t  %u = constant 3 : $t
+%v1 = cooperative_matrix_construct 1 : $C
+%a = cooperative_matrix_load %x$f[12, 8] : $A
+%b = cooperative_matrix_load %x$f[16, 35] : $B
+%v2 = cooperative_matrix_mul_add %a, %b, %v1 : $C
+%v3 = cooperative_matrix_apply (%i, %j, %x)=%v2 -> $C {
+  %x1 = sub 5, %x : $t %x2 = sub %x1, 7 : $t %x3 = sub %x2, %t : $t %x4 = sub %u, %x3 : $t yield (%x4) }
+%v4 = cooperative_matrix_reduce_max.row %v2 : $column
+%v5 = cast %v4 : $spread
+%to = constant 1 : $row
+%v6 = cooperative_matrix_mul_add %v5, %to, %v1 : $C
+%v7 = sub %v6, %v2 : $C
+%v8 = cooperative_matrix_apply (%i, %j, %x, %y, %z)=%v7,%v6,%v1 -> $C {
+  %y1 = min %x, %x : $t %y2 = max %y1, %y : $t %y3 = add %z, %z : $t $more yield (%y4) }
+%v9 = max %v1, %v2 : $C
+%v10 = cooperative_matrix_reduce_add.row %v9 : $column
+%v11 = cooperative_matrix_reduce_min.row %v6 : $column
+%v12 = sub %v1, %v1 : $C
+cooperative_matrix_store %v3, %z$t[0, %o]
+cooperative_matrix_store %v8, %z$t[32, %o]
+cooperative_matrix_store %v7, %z$t[64, %o]
+"""
+COLUMNS = """
+cooperative_matrix_store %v10, %z$t[0, %o]
+cooperative_matrix_store %v11, %z$t[32, %o]
+cooperative_matrix_store %v12, %z$t[64, %o]
+"""
+
+
+@needs_tools
+@pytest.mark.parametrize("stored", [0, 1])
+@pytest.mark.parametrize(("factor", "sum", "more"), [
+    ("f16", "f32", "%w1 = math.fma 2, %y3, %t : f32 %w2 = math.fma %y2, %w1, 4 : f32 %w3 = mul %w2, %w2 : f32 "
+                   "%w4 = min %z, 3 : f32 %w5 = exp2 %w4 : f32 %y4 = sub %w5, %w3 : f32"),
+    ("i8", "i32", "%w1 = sub %y3, %y2 : i32 %w2 = max -4, %w1 : i32 %y4 = add %w2, %t : i32"),
+])
+def test_components_are_computed_two_registers_at_a_time(factor: str, sum: str, more: str, stored: int) -> None:
+    program, k = DpasFragmentProgram(0), 32 if factor == "i8" else 16
+    inner = next(place for place, line in enumerate(program.lines) if line.startswith("%first"))
+    lines = COMPONENTS if not stored else COMPONENTS.partition("cooperative_matrix_store")[0] + COLUMNS
+    for name, text in (("$column", f"coopmatrix<{sum}x16x1,matrix_acc>"), ("$more", more), ("$f", factor),
+                       ("$spread", f"coopmatrix<{sum}x16x1,matrix_a>"),
+                       ("$row", f"coopmatrix<{sum}x1x16,matrix_b>"), ("$t", sum),
+                       ("$A", f"coopmatrix<{factor}x16x{k},matrix_a>"), ("$C", f"coopmatrix<{sum}x16x16,matrix_acc>"),
+                       ("$B", f"coopmatrix<{factor}x{k}x16,matrix_b>")):
+        lines = lines.replace(name, text)
+    program.lines[inner + 1 :] = lines.splitlines()
+    assert wrong_arrays(program) == []
+
+
 def attention(length: int, queries: int, keys: int, dimension: int) -> float:
     """Return the largest error of the flash attention of the examples on the machine, of a head of so many vectors.
 

@@ -33,7 +33,7 @@ from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, counted_loop, index
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32
 
-__all__ = ["Product", "SubGroup", "emit_product", "uniform"]
+__all__ = ["Product", "SubGroup", "broadcast", "emit_product", "uniform"]
 
 #: Registers of sums beside which what is computed ahead may not fit.
 _MANY = 64
@@ -105,11 +105,16 @@ class SubGroup:
         return SubGroup(self.lane, self.column, self.row, self.columns, self.rows)
 
 
+def broadcast(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+    """Return a value of 32 bits that is the same in all lanes of the sub-group such that the compiler knows it."""
+    arguments = [builder.bitcast(value, I32), ir.Constant(I32, 0)]
+    first = builtin(builder, "_Z19sub_group_broadcastij", I32, arguments, ("nounwind", "convergent"))
+    return builder.bitcast(first, value.type)
+
+
 def uniform(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
     """Return a small 64-bit value that is the same in all lanes of the sub-group such that the compiler knows it."""
-    arguments = [builder.trunc(value, I32), ir.Constant(I32, 0)]
-    first = builtin(builder, "_Z19sub_group_broadcastij", I32, arguments, ("nounwind", "convergent"))
-    return builder.zext(first, I64)
+    return builder.zext(broadcast(builder, builder.trunc(value, I32)), I64)
 
 
 def emit_product(

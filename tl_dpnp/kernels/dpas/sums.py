@@ -8,11 +8,13 @@ only one.  What the compiler sees of a block on a device is one value, which inl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import field
 
 from llvmlite import ir
 
 from tl_dpnp.kernels.dpas.accumulators import Accumulators, Part, accumulators_for
+from tl_dpnp.kernels.dpas.block_arithmetic import COLUMNS, LANES, Source, combined
 from tl_dpnp.kernels.dpas.block_messages import BlockMessages, inline_assembly
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.llvm import I32, constant, lanes
@@ -21,8 +23,6 @@ from tl_dpnp.records import dataclass
 
 __all__ = ["COLUMNS", "LANES", "SumRegisters", "messages_of", "registers_for"]
 
-#: Rows and columns of a block.
-LANES, COLUMNS = 16, 8
 #: A block: the name of its matrix, its rows and its columns in the grid of blocks.
 _Block = tuple[str, int, int]
 
@@ -64,6 +64,16 @@ class SumRegisters(ABC):
     @abstractmethod
     def multiply(self, b: ir.IRBuilder, row: DpasRow, block: _Block, left: Part, right: Part) -> None:
         """Set a block to the product of two fragments."""
+
+    def where(self, b: ir.IRBuilder, block: _Block) -> ir.Value:
+        """Return the registers of a block themselves: what is read of them is what they have then."""
+        return self.held[b.function, block]
+
+    def combine(
+        self, b: ir.IRBuilder, operation: str, block: _Block, type_: ir.Type, sources: Sequence[Source]
+    ) -> None:
+        """Set a block to what is computed of others, on devices."""
+        self.held[b.function, block] = combined(b, operation, type_, sources, self.held.get((b.function, block)))
 
     def define(self, b: ir.IRBuilder, block: _Block, type_: ir.Type) -> None:
         """Have a block defined from here on, whatever its value is."""

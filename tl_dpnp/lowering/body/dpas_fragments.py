@@ -25,21 +25,17 @@ from tl_dpnp.kernels.dpas.factor_loads import (
 )
 from tl_dpnp.kernels.dpas.gemm import uniform
 from tl_dpnp.kernels.dpas.matrix_blocks import (
-    block_columns,
     block_type,
     blocks_of,
-    element_of,
-    filled_block,
     first_factor,
     first_factor_of_sums,
     moved_block,
     second_factor,
     second_factor_of_sums,
     store_row,
-    with_element,
 )
 from tl_dpnp.kernels.dpas.operands import may_be_surface
-from tl_dpnp.kernels.dpas.sums import COLUMNS, LANES, SumRegisters, messages_of, registers_for
+from tl_dpnp.kernels.dpas.sums import COLUMNS, LANES, messages_of
 from tl_dpnp.kernels.dpas.tile_blocks import TileLoads
 from tl_dpnp.kernels.llvm import (
     GLOBAL,
@@ -48,19 +44,14 @@ from tl_dpnp.kernels.llvm import (
     builtin,
     constant,
     index,
-    splat,
     storage_type,
-    undefined,
 )
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.language import ops
-from tl_dpnp.language.instructions.componentwise import on_components
-from tl_dpnp.language.types import CooperativeMatrixType
 from tl_dpnp.lowering.body.building import call
+from tl_dpnp.lowering.body.dpas_blocks import BlockWriter, Place, rounds
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
-from tl_dpnp.lowering.body.regions import MatrixWriter, RegionWriter
-from tl_dpnp.lowering.body.tree import Constant, Expression
-from tl_dpnp.lowering.coalescing import holder_of, places_in
+from tl_dpnp.lowering.body.tree import Expression
 from tl_dpnp.lowering.dpas_fragments import (
     Factor,
     do_rows_follow,
@@ -71,13 +62,10 @@ from tl_dpnp.lowering.dpas_fragments import (
     product_row,
 )
 from tl_dpnp.lowering.fragment_choice import OUTSIDE, BlocksFit, regions_of
-from tl_dpnp.lowering.matrix_spreads import Spreads, held_type, spreads_in
 from tl_dpnp.lowering.moving_loads import MovingLoad, moving_loads
 from tl_dpnp.lowering.rewrite import root_of
-from tl_dpnp.lowering.scalar_code import scalar_intrinsic
 from tl_dpnp.records import dataclass
-from tl_dpnp.scalars import BF16, F16, F32, I1, INDEX, ScalarType
-from tl_dpnp.scalars import I32 as SCALAR_I32
+from tl_dpnp.scalars import I1, INDEX
 
 __all__ = ["DpasFragments"]
 
@@ -88,13 +76,6 @@ _GLOBAL_MEMORY = 2
 _Emit = Callable[[ir.IRBuilder, Sequence[ir.Value]], None]
 
 
-class Place(NamedTuple):
-    """Registers that are changed in place, by their name."""
-
-    name: str
-    type: CooperativeMatrixType
-
-
 class _Access(NamedTuple):
     """A part of a matrix in memory; `place` is the column and the row, in elements of lines, of its first element."""
 
@@ -103,50 +84,18 @@ class _Access(NamedTuple):
 
 
 @dataclass
-class DpasFragments(MatrixWriter[Place]):
-    """Writes what sub-groups do with matrices.
+class DpasFragments(BlockWriter):
+    """Writes what sub-groups do with matrices; factors are values, which emitters find by function and name."""
 
-    Sums of products, and what loops and branches pass on, are changed in place.  Factors and other matrices are values,
-    which emitters find by function and name.
-    """
-
-    writer: RegionWriter
-    sums: SumRegisters = field(init=False)
     factors: dict[tuple[ir.Function, str], Fragments] = field(default_factory=dict)
-    blocks: dict[tuple[ir.Function, str, tuple[int, int]], ir.Value] = field(default_factory=dict)
     #: The headers of factors that move, which loops change in place.
     headers: dict[tuple[ir.Function, str], MovingHeaders] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.sums = registers_for(self.emulated)
-
-    @property
-    def emulated(self) -> bool:
-        """Whether DPAS and messages are emulated."""
-        return self.writer.engine.emulated
-
-    @cached_property
-    def spreads(self) -> Spreads:
-        """The products that spread columns."""
-        return spreads_in(self.writer.function)
-
-    @cached_property
-    def places(self) -> dict[str, str]:
-        """The registers of what is changed in place."""
-        return {name: place for region in regions_of(self.writer.function)
-                for name, place in places_in(region.body, self.spreads).items()}
-
-    @cached_property
-    def constants(self) -> dict[str, ops.Constant]:
-        """The values of matrices that are filled with known ones."""
-        return {each.result.name: each.value for each in self.writer.function.body.walk()
-                if isinstance(each, ops.CooperativeMatrixConstruct) and isinstance(each.value, ops.Constant)}
 
     @cached_property
     def rounded(self) -> dict[str, ops.Value]:
         """What matrices of 16-bit floats are rounded from, if that is a value of f32 that does not change."""
         return {operation.result.name: operation.operand for operation in self.writer.function.body.walk()
-                if isinstance(operation, ops.Cast) and _rounds(operation) and isinstance(operation.operand, ops.Value)
+                if isinstance(operation, ops.Cast) and rounds(operation) and isinstance(operation.operand, ops.Value)
                 and operation.operand.name not in self.places}
 
     @cached_property
@@ -166,58 +115,6 @@ class DpasFragments(MatrixWriter[Place]):
         own = Intrinsic("uniform_sub_group", (), INDEX, lambda b, _: uniform(b, target_of(b).item_index(b, 1)))
         return self.writer.define(call(own))
 
-    def evaluate(
-        self, what: str, emit: _Emit, operation: ops.Operation | None = None, types: Sequence[ScalarType] = (),
-        arguments: Sequence[Expression] = (), comment: str = "",
-    ) -> None:
-        """Write a call of an intrinsic, whose name is its own."""
-        self.writer.count += 1
-        span = None if operation is None else operation.span
-        whole = Intrinsic(f"{what}_{self.writer.count}", tuple(types), None, emit, span)
-        self.writer.evaluate(call(whole, *arguments), comment)
-
-    # --- values that are passed on -----------------------------------------------------------------------------------
-
-    def holder(self, value: ops.Value) -> Place:
-        carried = holder_of(value.name)
-        return Place(self.places[carried if carried in self.places else value.name], ops.matrix_type(value))
-
-    def pass_on(self, holder: Place, matrix: ops.Value) -> None:
-        if self.places.get(matrix.name) != holder.name:
-            self.evaluate(f"pass_{matrix.name}", lambda b, _: self._set(b, holder, matrix))
-
-    def take(self, value: ops.Value, holder: Place, is_fixed: bool) -> None:
-        own = Place(self.places[value.name], holder.type)
-
-        def emit(b: ir.IRBuilder, _: Sequence[ir.Value]) -> None:
-            for number in blocks_of(holder.type):
-                self.sums.define(b, (holder.name, *number), block_type(holder.type))
-                if own != holder:
-                    self.sums.write(b, (own.name, *number), self.sums.read(b, (holder.name, *number)))
-
-        self.evaluate(f"take_{value.name}", emit)
-
-    def _set(self, b: ir.IRBuilder, place: Place, matrix: ops.Operand) -> None:
-        """Set registers to a matrix that is not in them."""
-        known = self.constants.get(matrix.name) if isinstance(matrix, ops.Value) else None
-        for number in blocks_of(place.type):
-            if known is not None and known.value == 0:
-                self.sums.clear(b, (place.name, *number), block_type(place.type))
-            else:
-                self.sums.write(b, (place.name, *number), self._block(b, matrix, number))
-
-    def _block(self, b: ir.IRBuilder, matrix: ops.Operand, number: tuple[int, int]) -> ir.Value:
-        """Return a block of a matrix that is no factor, as a vector of its columns as they are in memory."""
-        assert isinstance(matrix, ops.Value)
-        type = ops.matrix_type(matrix)
-        if matrix.name in self.constants:
-            return filled_block(b, type, self.constants[matrix.name].value)
-        if matrix.name in self.places:
-            return self.sums.read(b, (self.places[matrix.name], *number))
-        if held_type(matrix, self.spreads) != type:
-            return splat(b, self.blocks[b.function, matrix.name, (number[0], 0)], COLUMNS)
-        return self.blocks[b.function, matrix.name, number]
-
     # --- instructions ------------------------------------------------------------------------------------------------
 
     def cooperate(self, operation: ops.Operation) -> None:
@@ -227,15 +124,15 @@ class DpasFragments(MatrixWriter[Place]):
             case ops.CooperativeMatrixStore() | ops.CooperativeMatrixLoad():
                 self._access(operation)
             case ops.CooperativeMatrixMulAdd() if operation.result.name in self.spreads:
-                self._spread(operation)
+                self.spread(operation)
             case ops.CooperativeMatrixMulAdd():
                 self._product(operation)
             case ops.CooperativeMatrixReduction():
-                self._reduce(operation)
+                self.reduce(operation)
             case ops.CooperativeMatrixApply():
-                self._apply(operation)
+                self.apply(operation)
             case _:
-                self._map(operation)
+                self.map(operation)
 
     def _product(self, operation: ops.CooperativeMatrixMulAdd) -> None:
         row = product_row(operation)
@@ -281,119 +178,6 @@ class DpasFragments(MatrixWriter[Place]):
                     for j in range(type.columns // COLUMNS) for step in range(type.rows // LANES)}
         return {(i, step): packed(i, step)
                 for i in range(type.rows // LANES) for step in range(type.columns // (2 * COLUMNS))}
-
-    def _spread(self, operation: ops.CooperativeMatrixMulAdd) -> None:
-        """Write a product of a column and a row of equal components: one of these and a sum for each register."""
-        spread, type = self.spreads[operation.result.name], held_type(operation.result, self.spreads)
-        component = type.component
-        product, total = (intrinsics.arithmetic(kind, component) for kind in ("mul", "add"))
-
-        def emit(b: ir.IRBuilder, _: Sequence[ir.Value]) -> None:
-            factor = element_of(b, component, filled_block(b, type, spread.factor), 0)
-            for number in blocks_of(type):
-                column = element_of(b, component, self._block(b, operation.A, (number[0], 0)), 0)
-                scaled = column if spread.factor == 1 else product.emit(b, [column, factor])
-                added = self._block(b, operation.C, number)
-                block = undefined(block_type(type))
-                for place in range(block_columns(type)):
-                    value = total.emit(b, [element_of(b, component, added, place), scaled])
-                    block = with_element(b, component, block, place, value, self.emulated)
-                self._define(b, operation.result, number, block)
-
-        self.evaluate(f"spread_{operation.result.name}", emit, operation)
-
-    def _reduce(self, operation: ops.CooperativeMatrixReduction) -> None:
-        """Write a reduction of rows, which lanes have: pairs of registers are combined, then pairs of those."""
-        source = ops.matrix_type(operation.A)
-        component = source.component
-        combination = intrinsics.arithmetic("add", component) if operation.combination == "add" else (
-            intrinsics.mathematics(operation.combination, component, 2))
-
-        def emit(b: ir.IRBuilder, _: Sequence[ir.Value]) -> None:
-            rows: dict[int, list[ir.Value]] = {}
-            for i, j in blocks_of(source):
-                block = self._block(b, operation.A, (i, j))
-                rows.setdefault(i, []).extend(
-                    element_of(b, component, block, column) for column in range(block_columns(source)))
-            for i, values in rows.items():
-                while len(values) > 1:
-                    values = [combination.emit(b, values[first : first + 2]) if first + 1 < len(values) else
-                              values[first] for first in range(0, len(values), 2)]
-                self._define(b, operation.result, (i, 0), values[0])
-
-        self.evaluate(f"reduce_{operation.result.name}", emit, operation)
-
-    def _map(self, operation: ops.Operation) -> None:
-        """Write what is done to each element by itself."""
-        (result,) = operation.results
-        type = ops.matrix_type(result)
-        scalars = [operand for operand in operation.operands if not isinstance(operand.type, CooperativeMatrixType)]
-        sources = [operand for operand in operation.operands if isinstance(operand.type, CooperativeMatrixType)]
-        single: Intrinsic | None = None
-        if isinstance(operation, ops.CooperativeMatrixScale):
-            single = intrinsics.arithmetic("mul", type.component)
-        elif isinstance(operation, ops.ScalarOperation) and not _rounds(operation):  # components are rounded anyway
-            single = scalar_intrinsic(on_components(operation))
-
-        def emit(b: ir.IRBuilder, given: Sequence[ir.Value]) -> None:
-            for number in blocks_of(type):
-                blocks = [(ops.matrix_type(source).component, self._block(b, source, number)) for source in sources]
-                block = undefined(block_type(type))
-                for column in range(block_columns(type)):
-                    # A factor comes before the matrix.
-                    values = [*given, *(element_of(b, component, held, column) for component, held in blocks)]
-                    value = values[0] if single is None else single.emit(b, values)
-                    block = with_element(b, type.component, block, column, value, self.emulated)
-                self._define(b, result, number, block)
-
-        types = [ops.scalar_type(scalar) for scalar in scalars]
-        self.evaluate(f"{operation.mnemonic}_{result.name}", emit, operation, types,
-                      [*map(self.writer.operand, scalars)])
-
-    def _apply(self, operation: ops.CooperativeMatrixApply) -> None:
-        """Write the body for each element that a lane has."""
-        writer, result, type = self.writer, operation.result, ops.matrix_type(operation.result)
-        row, column, *variables = operation.variables
-        for number in blocks_of(type):
-            # Registers are read here, once for all columns, and set behind them.
-            held: list[ir.Value] = []
-            self.evaluate("take", partial(self._take_blocks, held, operation, number))
-            first = Intrinsic(f"row_{number[0]}", (), SCALAR_I32, partial(_row, number[0] * LANES))
-            writer.values[row.name] = writer.define(call(first))
-            for place in range(block_columns(type)):
-                writer.values[column.name] = Constant(number[1] * COLUMNS + place, SCALAR_I32)
-                for source, variable in enumerate(variables):
-                    component = ops.scalar_type(variable)
-                    get = partial(_component, held, source, place, component)
-                    writer.count += 1
-                    name = f"{variable.name}_{writer.count}"
-                    writer.values[variable.name] = writer.define(call(Intrinsic(name, (), component, get)))
-                found = writer.fresh(type.component)
-                writer.region(operation.body, [found])
-                store = partial(_set_element, held, place, type.component, self.emulated)
-                self.evaluate(f"set_{result.name}", store, None, (type.component,), (found,))
-            self.evaluate(f"set_{result.name}", partial(self._define_last, held, result, number))
-
-    def _take_blocks(
-        self, held: list[ir.Value], operation: ops.CooperativeMatrixApply, number: tuple[int, int],
-        b: ir.IRBuilder, _: Sequence[ir.Value],
-    ) -> None:
-        """Have the blocks of all matrices, and behind them a new one, for what is computed of them."""
-        held[:] = [*(self._block(b, matrix, number) for matrix in operation.matrices),
-                   undefined(block_type(ops.matrix_type(operation.result)))]
-
-    def _define_last(
-        self, held: Sequence[ir.Value], result: ops.Value, number: tuple[int, int], b: ir.IRBuilder,
-        _: Sequence[ir.Value],
-    ) -> None:
-        self._define(b, result, number, held[-1])
-
-    def _define(self, b: ir.IRBuilder, result: ops.Value, number: tuple[int, int], block: ir.Value) -> None:
-        """Define a block of a matrix that is computed."""
-        if result.name in self.places:
-            self.sums.write(b, (self.places[result.name], *number), block)
-        else:
-            self.blocks[b.function, result.name, number] = block
 
     # --- memory ------------------------------------------------------------------------------------------------------
 
@@ -541,33 +325,6 @@ class DpasFragments(MatrixWriter[Place]):
         for (i, j), block in [(number, self._block(b, operation.A, number)) for number in blocks_of(type)]:
             place = b.add(column, index(j * COLUMNS)), b.add(row, b.add(lane, index(i * LANES)))
             store_row(b, access.surface, block, place, checks)
-
-
-def _rounds(operation: ops.Operation) -> bool:
-    """Return whether an operation makes f32 floats of 16 bits, each component by itself."""
-    if not isinstance(operation, ops.Cast) or not isinstance(operation.result.type, CooperativeMatrixType):
-        return False
-    return operation.result.type.component in (BF16, F16) and ops.matrix_type(operation.operand).component == F32
-
-
-def _row(first: int, b: ir.IRBuilder, _: Sequence[ir.Value]) -> ir.Value:
-    """Return the row of a lane's elements."""
-    return b.add(b.trunc(target_of(b).item_index(b, 0), I32), constant(I32, first))
-
-
-def _component(
-    held: Sequence[ir.Value], source: int, place: int, component: ScalarType, b: ir.IRBuilder, _: Sequence[ir.Value]
-) -> ir.Value:
-    """Return an element of a block, as a value."""
-    return element_of(b, component, held[source], place)
-
-
-def _set_element(
-    held: list[ir.Value], place: int, component: ScalarType, emulated: bool, b: ir.IRBuilder,
-    given: Sequence[ir.Value],
-) -> None:
-    """Set an element of the last block to a value."""
-    held[-1] = with_element(b, component, held[-1], place, given[0], emulated)
 
 
 def _described(memref: MemrefDescriptor, along: int) -> tuple[Expression, ...]:
