@@ -22,8 +22,39 @@ QUERIES, KEYS = 32, 32
 #: Devices have an instruction for powers of 2: exp(x / √d) = 2^(x log2(e) / √d).
 SCALE = DIMENSION ** -0.5 * math.log2(math.e)
 
-#: A column of numbers, one for each query, times a row of ones gives them to all components of a row, as broadcasting
-#: does in NumPy.  The product of a number and 1 is exact.
+#: What is done with the scores %S of a block of keys.  A column of numbers, one for each query, times a row of ones
+#: gives them to all components of a row, as broadcasting does in NumPy.  The product of a number and 1 is exact.
+BLOCK = """
+      %highest = cooperative_matrix_reduce_max.row %S : $column
+      %m_new = max %m, %highest : $column
+      %scaled = cooperative_matrix_scale %scale, %m_new : $column
+      %minus = neg %scaled : $column
+      %minus_a = cast %minus : $spread
+      %shift = cooperative_matrix_mul_add %minus_a, %to_keys, %no_score : $S
+      %weights = cooperative_matrix_apply (%row,%key,%x,%y)=%S,%shift -> $S {
+        %z = math.fma %x, %scale, %y : f32
+        %w = exp2 %z : f32
+        yield (%w)
+      }
+      %change = sub %m, %m_new : $column
+      %shrink = cooperative_matrix_apply (%row,%key,%x)=%change -> $column {
+        %z = mul %x, %scale : f32
+        %w = exp2 %z : f32
+        yield (%w)
+      }
+      %l_shrunk = mul %l, %shrink : $column
+      %more = cooperative_matrix_reduce_add.row %weights : $column
+      %l_new = add %l_shrunk, %more : $column
+      %shrink_a = cast %shrink : $spread
+      %shrinks = cooperative_matrix_mul_add %shrink_a, %to_values, %none : $O
+      %shrunk = mul %O, %shrinks : $O
+      %P = cast %weights : $P
+      %V = cooperative_matrix_load.t.rows_checked %vh[%c0,%j] : $V
+      %O_new = cooperative_matrix_mul_add %P, %V, %shrunk : $O
+      yield (%m_new, %l_new, %O_new)
+"""
+
+#: Blocks of keys that are all there have a loop of their own, in which no score is compared with anything.
 SOURCE = """
 $Q = coopmatrix<$factor x $queries x $dimension, matrix_a>
 $K = coopmatrix<$factor x $dimension x $keys, matrix_b>
@@ -44,56 +75,46 @@ func @attention(%scale: f32, %q: $array, %k: $array, %v: $array, %o: memref<f32 
   %c0 = constant 0 : index
   %keys = constant $keys : index
   %length = size %k[1] : index
+  %blocks = div %length, %keys : index
+  %whole = mul %blocks, %keys : index
+  %left = sub %length, %whole : index
+  %last = cast %left : i32
   %qh = subview %q[0:$dimension,0:?,%head] : memref<$factor x $dimension x ?>
   %kh = subview %k[0:$dimension,0:?,%head] : memref<$factor x $dimension x ?>
   %vh = subview %v[0:$dimension,0:?,%head] : memref<$factor x $dimension x ?>
   %oh = subview %o[0:$dimension,0:?,%head] : memref<f32 x $dimension x ?>
   %none = constant 0 : $O
+  %no_score = constant 0 : $S
   %no_weight = constant 0 : $column
   %lowest = constant -inf : $column
   %to_keys = constant 1 : coopmatrix<f32 x 1 x $keys, matrix_b>
   %to_values = constant 1 : coopmatrix<f32 x 1 x $dimension, matrix_b>
   parallel {
     %Q = cooperative_matrix_load.t.rows_checked %qh[%c0,%i] : $Q
-    %m, %l, %O = for %j = %c0, %length, %keys
+    %m1, %l1, %O1 = for %j = %c0, %whole, %keys
         init(%m=%lowest, %l=%no_weight, %O=%none) -> ($column, $column, $O) {
+      %K = cooperative_matrix_load %kh[%c0,%j] : $K
+      %S = cooperative_matrix_mul_add %Q, %K, %no_score : $S
+      BLOCK
+    }
+    %m2, %l2, %O2 = for %j = %whole, %length, %keys
+        init(%m=%m1, %l=%l1, %O=%O1) -> ($column, $column, $O) {
       %K = cooperative_matrix_load.cols_checked %kh[%c0,%j] : $K
-      %zero = constant 0 : $S
-      %products = cooperative_matrix_mul_add %Q, %K, %zero : $S
-      %scores = cooperative_matrix_scale %scale, %products : $S
-      %left = sub %length, %j : index
-      %last = cast %left : i32
-      %S = cooperative_matrix_apply (%row,%key,%x)=%scores -> $S {
+      %all = cooperative_matrix_mul_add %Q, %K, %no_score : $S
+      %S = cooperative_matrix_apply (%row,%key,%x)=%all -> $S {
         %is_key = less_than %key, %last : bool            ; the weight of what is no key is 2^-inf = 0
         %y = if %is_key -> (f32) { yield (%x) } else { yield (-inf) }
         yield (%y)
       }
-      %highest = cooperative_matrix_reduce_max.row %S : $column
-      %m1 = max %m, %highest : $column
-      %minus = neg %m1 : $column
-      %minus_a = cast %minus : $spread
-      %shifted = cooperative_matrix_mul_add %minus_a, %to_keys, %S : $S
-      %weights = cooperative_matrix_apply (%row,%key,%x)=%shifted -> $S { %w = exp2 %x : f32 yield (%w) }
-      %change = sub %m, %m1 : $column
-      %shrink = cooperative_matrix_apply (%row,%key,%x)=%change -> $column { %w = exp2 %x : f32 yield (%w) }
-      %l0 = mul %l, %shrink : $column
-      %more = cooperative_matrix_reduce_add.row %weights : $column
-      %l1 = add %l0, %more : $column
-      %shrink_a = cast %shrink : $spread
-      %shrinks = cooperative_matrix_mul_add %shrink_a, %to_values, %none : $O
-      %O0 = mul %O, %shrinks : $O
-      %P = cast %weights : $P
-      %V = cooperative_matrix_load.t.rows_checked %vh[%c0,%j] : $V
-      %O1 = cooperative_matrix_mul_add %P, %V, %O0 : $O
-      yield (%m1, %l1, %O1)
+      BLOCK
     }
-    %l_a = cast %l : $spread
+    %l_a = cast %l2 : $spread
     %sums = cooperative_matrix_mul_add %l_a, %to_values, %none : $O
-    %result = div %O, %sums : $O
+    %result = div %O2, %sums : $O
     cooperative_matrix_store.t.rows_checked %result, %oh[%c0,%i]
   }
 }
-"""
+""".replace("BLOCK", BLOCK)
 
 
 def plain(q, k, v):

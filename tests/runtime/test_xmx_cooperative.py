@@ -59,7 +59,11 @@ def test_the_loop_of_attention_is_that_with_functions() -> None:
     queries, keys, dimension = ATTENTION[0]
     found = attention("bf16", queries, keys, dimension)
     assert found.loop["dpas"] == 2 * keys * dimension * queries // (8 * 16 * 16)
-    assert queries * keys // 16 <= found.loop["math"] <= queries * keys // 16 + 2
+    # Instructions compute two registers of 16 lanes, but for multiply-adds with a column.
+    assert queries * keys // 32 <= found.loop["math"] <= queries * keys // 32 + 2
+    assert found.loop["mad"] == queries * keys // 16
+    assert queries * dimension // 32 <= found.loop["mul"] <= queries * dimension // 32 + 3
+    assert found.dpas_share > 0.09
     assert found.scratch == 0
 
 
