@@ -10,9 +10,11 @@ from tl_dpnp.language import parse
 from tl_dpnp.lowering import lower, unrolled_sums
 from tl_dpnp.lowering.canonicalize import rename_uniquely
 from tl_dpnp.lowering.coalescing import holder_of, places_in
+from tl_dpnp.lowering.column_orders import column_of, split_columns
 from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.fragment_choice import regions_of
 from tl_dpnp.lowering.index_multiples import multiples_in
+from tl_dpnp.lowering.matrix_spreads import spreads_in
 from tl_dpnp.runtime.offline.targets import TARGETS
 
 C = "coopmatrix<f32x32x16,matrix_acc>"
@@ -317,3 +319,45 @@ def test_what_indices_are_multiples_of():
         "k": (8, []), "a": (8, ["p"]), "m": (1, ["m"]),
     }
     assert "b" not in known
+
+
+def orders(source):
+    """Return the matrices whose even columns come before odd ones."""
+    (function,) = parse(source)
+    (region,) = regions_of(function)
+    return set(split_columns(function, region.body, spreads_in(function)))
+
+
+@pytest.mark.parametrize(("options", "expected"), [
+    ({}, set()),  # the columns of the second factor do not follow one another
+    ({"letters": "nt"}, set()),  # messages store the sum
+    ({"letters": "nt", "store": ".t"}, {"B", "c", "d", "C"}),
+    ({"letters": "nt", "store": ".t", "behind": f"%E = neg %C : {C} %e = cast %E : coopmatrix<bf16x32x16,matrix_acc>"},
+     {"B", "c", "d", "C", "E", "e"}),
+    # A sum is no factor, and no sum of a factor whose columns are in their order.
+    ({"letters": "nt", "store": ".t", "behind": f"""%e = cast %C : coopmatrix<bf16x32x16,matrix_a>
+      %F = cooperative_matrix_load %y[%i, %i] : coopmatrix<bf16x16x16,matrix_b>
+      %E = cooperative_matrix_mul_add %e, %F, %Z : {C}"""}, set()),
+    ({"letters": "nt", "store": ".t", "behind": f"""%D = cooperative_matrix_load %x[%i, %i] :
+      coopmatrix<bf16x32x32,matrix_a> %F = cooperative_matrix_load %y[%i, %i] : coopmatrix<bf16x32x16,matrix_b>
+      %E = cooperative_matrix_mul_add %D, %F, %C : {C}"""}, set()),
+    ({"letters": "nt", "store": ".t", "b": "bf16x32x24", "c": "f32x32x24"}, set()),  # no groups of 16 columns
+    ({"letters": "nt", "store": ".t", "a": "i8x32x32", "b": "i8x32x16", "c": "i32x32x16"}, set()),  # no gain
+    # What a column is spread over has the order of the sum; the column has none.
+    ({"letters": "nt", "store": ".t", "behind": f"""%m = cooperative_matrix_reduce_max.row %C :
+      coopmatrix<f32x32x1,matrix_acc> %r = cast %m : coopmatrix<f32x32x1,matrix_a>
+      %o = constant 1 : coopmatrix<f32x1x16,matrix_b> %E = cooperative_matrix_mul_add %r, %o, %C : {C}"""},
+     {"B", "c", "d", "C", "E"}),
+])
+def test_columns_are_in_the_order_that_takes_fewest_moves(options, expected):
+    options = dict(options)
+    store = options.pop("store", "")
+    source = product(**options).replace("cooperative_matrix_store.both", f"cooperative_matrix_store{store}.both")
+    assert orders(source) == expected
+
+
+def test_even_columns_come_before_odd_ones_of_sixteen():
+    assert [column_of(place, is_split=False) for place in range(40)] == [*range(40)]
+    own = [column_of(place, is_split=True) for place in range(32)]
+    assert own[:16] == [*range(0, 16, 2), *range(1, 16, 2)]
+    assert own[16:] == [16 + column for column in own[:16]]

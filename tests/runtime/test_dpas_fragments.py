@@ -89,7 +89,7 @@ def test_second_factors_that_are_computed_agree_with_the_interpreter():
 
 
 def test_sub_groups_without_messages_of_blocks_agree_with_the_interpreter():
-    assert disagreements(DpasFragmentProgram(3), 8) is None
+    assert disagreements(DpasFragmentProgram(6), 8) is None
 
 
 @pytest.fixture(scope="module", params=[MOVED, TURNED], ids=["moved", "turned"])

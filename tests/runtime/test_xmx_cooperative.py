@@ -63,7 +63,9 @@ def test_the_loop_of_attention_is_that_with_functions() -> None:
     assert queries * keys // 32 <= found.loop["math"] <= queries * keys // 32 + 2
     assert found.loop["mad"] == queries * keys // 16
     assert queries * dimension // 32 <= found.loop["mul"] <= queries * dimension // 32 + 3
-    assert found.dpas_share > 0.09
+    # Words are taken apart for two columns at a time, and weights are rounded one register at a time.
+    assert keys * dimension // 32 + queries * keys // 16 <= found.loop["mov"] <= 100
+    assert found.dpas_share > 0.11
     assert found.scratch == 0
 
 

@@ -13,6 +13,7 @@ from tests.strategies.abstract import Retry
 from tests.strategies.fragments import FragmentProgram
 from tests.strategies.matrices import SUBGROUPS, Matrix
 from tests.strategies.values import fortran
+from tl_dpnp.kernels.dpas.sums import LANES
 from tl_dpnp.scalars import BF16, F16, F32, I8, I32, U8, ScalarType
 
 __all__ = ["DpasFragmentProgram"]
@@ -53,6 +54,10 @@ class DpasFragmentProgram(FragmentProgram):
         self.first([self.product])
         with suppress(Retry):
             self.straight(random.Random(f"straight {self.seed}"))
+        drawn, self.random = self.random, random.Random(f"turned {self.seed}")
+        with suppress(Retry):
+            self.turned()
+        self.random = drawn
         for matrix in {id(each): each for each in (*self.matrices[-2:], *self.random.sample(
                 self.matrices, k=min(len(self.matrices), 3)))}.values():
             self.store(matrix)
@@ -88,9 +93,9 @@ class DpasFragmentProgram(FragmentProgram):
         check, place = self.place(_extents(letter, like.rows, like.columns), 1)
         return self.new(like, 3, f"cooperative_matrix_load.{letter}{check} %x{like.component}[{place}]")
 
-    def loaded(self, place: int, rows: int, columns: int) -> str:
+    def loaded(self, place: int, rows: int, columns: int, letter: str = "") -> str:
         """Return a factor of a product, which is loaded as it is in memory, or transposed."""
-        type, name, letter = self.factors[place], self.name(), self.random.choice("nt")
+        type, name, letter = self.factors[place], self.name(), letter or self.random.choice("nt")
         check, where = self.place(_extents(letter, rows, columns), 4)
         self.lines.append(f"{name} = cooperative_matrix_load.{letter}{check} %x{type}[{where}] : "
                           f"coopmatrix<{type}x{rows}x{columns},matrix_{'ab'[place]}>")
@@ -190,7 +195,47 @@ class DpasFragmentProgram(FragmentProgram):
                        f"{made.name} = cooperative_matrix_apply (%i, %j, %p, %q)={first.name},{second.name} -> "
                        f"{first.type} {{ {' '.join(body)} yield ({last}) }}"]
 
-    def store(self, matrix: Matrix) -> None:
+    def turned(self) -> None:
+        """A product whose second factor has columns that follow one another in memory, and what is computed of it.
+
+        Registers may have columns in another order then; drawn by itself, too.
+        """
+        if self.factors[0].bits != F16.bits:
+            raise Retry
+        inner = self.terms * self.random.randint(1, 2)
+        blank = Matrix("", self.kept, LANES * self.random.randint(1, 2), self.random.choice((16, 32, 24)), "acc")
+        number = self.random.randint(0, 3)
+        matrix = self.new(blank, number, f"cooperative_matrix_construct {number}")
+        for _ in range(self.random.randint(1, 2)):
+            a, b = self.loaded(0, blank.rows, inner), self.loaded(1, inner, blank.columns, "t")
+            matrix = self.new(blank, matrix.bound + 9 * inner, f"cooperative_matrix_mul_add {a}, {b}, {matrix.name}")
+        t, kinds = self.kept, self.random.sample(("apply", "if", "spread", "reduce"), k=self.random.randint(1, 4))
+        for kind in kinds:
+            name = self.name()
+            if kind == "apply":
+                made, n = self.made(blank, matrix.bound + 64, name), name[1:]
+                self.lines.append(
+                    f"{name} = cooperative_matrix_apply (%i, %j, %p)={matrix.name} -> {blank.type} {{ "
+                    f"%j{n} = cast %j : {t} %g{n} = sub %p, %j{n} : {t} yield (%g{n}) }}")
+            elif kind == "if":
+                made = self.made(blank, 2 * matrix.bound, name)
+                self.lines.append(f"{name} = if %odd -> ({blank.type}) {{ %d = add {matrix.name}, {matrix.name} : "
+                                  f"{blank.type} yield (%d) }} else {{ yield ({matrix.name}) }}")
+            elif kind == "spread":
+                column, spread = (replace(blank, columns=1, use=use).type for use in ("acc", "a"))
+                made = self.made(blank, 2 * matrix.bound, name)
+                self.lines += [f"{name}_c = cooperative_matrix_reduce_max.row {matrix.name} : {column}",
+                               f"{name}_a = cast {name}_c : {spread}",
+                               f"{name}_b = constant 1 : {replace(blank, rows=1, use='b').type}",
+                               f"{name} = cooperative_matrix_mul_add {name}_a, {name}_b, {matrix.name} : {blank.type}"]
+            else:
+                self.store(self.new(replace(blank, columns=1), matrix.bound * matrix.columns,
+                                    f"cooperative_matrix_reduce_add.row {matrix.name}"), "t")
+                continue
+            matrix = made
+        self.store(matrix, self.random.choice("tttn"))
+
+    def store(self, matrix: Matrix, letter: str = "") -> None:
         types = [type for type in _STORED if type.is_float == matrix.component.is_float
                  and self.slots[type] < _SLOTS and (_is_whole(matrix) or type == matrix.component)
                  and (type.is_integer or matrix.bound <= 1 << type.mantissa)]
@@ -204,7 +249,7 @@ class DpasFragmentProgram(FragmentProgram):
             if len(self.lines) == lines:
                 return
         row, self.slots[type] = _ROWS * self.slots[type], self.slots[type] + 1
-        check, letter = self.random.choice(("", ".both_checked")), self.random.choice("nt")
+        check, letter = self.random.choice(("", ".both_checked")), letter or self.random.choice("nt")
         self.lines.append(f"cooperative_matrix_store.{letter}{check} {matrix.name}, %z{type}[{row}, %o]")
 
 

@@ -98,15 +98,15 @@ def do_rows_follow(operation: ops.CooperativeMatrixLoad | ops.CooperativeMatrixS
     return lines_along(operation) == (1 if operation.transpose else 0)
 
 
-def factor_loads(operation: ops.CooperativeMatrixLoad, use: Factor) -> TileLoads:
-    """Return the messages of a factor."""
+def factor_loads(operation: ops.CooperativeMatrixLoad, use: Factor, is_split: bool = False) -> TileLoads:
+    """Return the messages of a factor; of a second one, even columns may come before odd ones (`column_orders`)."""
     rows_follow, type = do_rows_follow(operation), operation.type
     # Lines of the first factor are rows, of the second one columns.
     if use.is_first:
         kernel = MicroKernel(use.row, type.rows // LANES, 1, type.columns // use.row.k)
         return loads_of_a(kernel, along_k=not rows_follow)
     kernel = MicroKernel(use.row, 1, type.columns // COLUMNS, type.rows // use.row.k)
-    return loads_of_b(kernel, rows_follow, "ordered")
+    return loads_of_b(kernel, rows_follow, "split" if is_split else "ordered")
 
 
 def limits_in(region: ops.Region) -> dict[str, ops.Operand]:

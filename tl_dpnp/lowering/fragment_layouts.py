@@ -9,13 +9,13 @@ where these are as they are in memory, as long as a work-item's widest access.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from tl_dpnp.kernels.mma.fragments import BY_ROWS, Layout
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import CooperativeMatrixType
 
-__all__ = ["layouts_of"]
+__all__ = ["Alike", "layouts_of"]
 
 #: Bytes of a work-item's widest access (PTX ISA 9.0, section 6.4.2, "Vectors as Operands").
 _WIDEST = 16
@@ -23,11 +23,16 @@ _WIDEST = 16
 _RUNS = (16, 8, 4)
 
 
-class _Alike:
+class Alike:
     """Classes of names."""
 
     def __init__(self) -> None:
         self.parents: dict[str, str] = {}
+
+    @property
+    def names(self) -> Collection[str]:
+        """All names that were asked for."""
+        return self.parents.keys()
 
     def find(self, name: str) -> str:
         """Return the name that stands for the class of another one."""
@@ -43,7 +48,7 @@ class _Alike:
 
 def layouts_of(function: ops.Function) -> dict[str, Layout]:
     """Return how the matrices of a function are held, by their names; its names are unique."""
-    alike, along = _Alike(), _Alike()
+    alike, along = Alike(), Alike()
     types: dict[str, CooperativeMatrixType] = {}
     products: list[ops.CooperativeMatrixMulAdd] = []
     loads: list[ops.CooperativeMatrixLoad] = []

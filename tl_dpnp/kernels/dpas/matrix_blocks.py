@@ -34,8 +34,8 @@ from tl_dpnp.language.types import CooperativeMatrixType
 from tl_dpnp.scalars import BF16, ScalarType
 
 __all__ = [
-    "block_columns", "block_type", "blocks_of", "element_of", "filled_block", "first_factor", "first_factor_of_sums",
-    "moved_block", "second_factor", "second_factor_of_sums", "store_row", "with_element",
+    "block_columns", "block_type", "blocks_of", "element_of", "elements_of", "filled_block", "first_factor",
+    "first_factor_of_sums", "moved_block", "second_factor", "second_factor_of_sums", "store_row", "with_element",
 ]
 
 #: The registers of a first factor, whatever puts it into them.
@@ -119,6 +119,12 @@ def _ordered(b: ir.IRBuilder, block: ir.Value, to: str, source: str) -> Fragment
     return Fragment(found, _ORDERED.size, 0)
 
 
+def elements_of(b: ir.IRBuilder, block: ir.Value) -> list[ir.Value]:
+    """Return a lane's elements of a block as they are in memory."""
+    count = lanes(block.type)
+    return [get_lane(b, block, number) if count > 1 else block for number in range(count)]
+
+
 def element_of(b: ir.IRBuilder, component: ScalarType, block: ir.Value, column: int) -> ir.Value:
     """Return the value of the element of a column."""
     element = get_lane(b, block, column) if lanes(block.type) > 1 else block
@@ -142,9 +148,10 @@ def filled_block(b: ir.IRBuilder, type: CooperativeMatrixType, value: complex) -
 
 
 def store_row(
-    b: ir.IRBuilder, surface: Surface, block: ir.Value, place: tuple[ir.Value, ir.Value], checks: tuple[bool, bool]
+    b: ir.IRBuilder, surface: Surface, elements: Sequence[ir.Value], place: tuple[ir.Value, ir.Value],
+    checks: tuple[bool, bool],
 ) -> None:
-    """Store a lane's part of a block along a line of a matrix, from a column on, which is not negative.
+    """Store a lane's elements along a line of a matrix, from a column on, which is not negative.
 
     Where column and row of the matrix are to be checked, what lies outside of it is left out.
     """
@@ -155,10 +162,8 @@ def store_row(
 
     def store() -> None:
         pitch = index(surface.pitch) if isinstance(surface.pitch, int) else surface.pitch
-        element = getattr(block.type, "element", block.type)
-        line = b.bitcast(b.gep(surface.pointer, [b.mul(row, pitch)]), element.as_pointer(GLOBAL))
-        for number in range(lanes(block.type)):
-            value = get_lane(b, block, number) if lanes(block.type) > 1 else block
+        line = b.bitcast(b.gep(surface.pointer, [b.mul(row, pitch)]), elements[0].type.as_pointer(GLOBAL))
+        for number, value in enumerate(elements):
             own = b.add(column, index(number))
 
             def store_one(value: ir.Value = value, own: ir.Value = own) -> None:

@@ -31,6 +31,7 @@ from tl_dpnp.lowering.body.building import call
 from tl_dpnp.lowering.body.regions import MatrixWriter, RegionWriter
 from tl_dpnp.lowering.body.tree import Constant, Expression
 from tl_dpnp.lowering.coalescing import holder_of, places_in
+from tl_dpnp.lowering.column_orders import column_of, split_columns
 from tl_dpnp.lowering.fragment_choice import regions_of
 from tl_dpnp.lowering.matrix_spreads import Spreads, held_type, spreads_in
 from tl_dpnp.lowering.scalar_code import scalar_intrinsic
@@ -86,6 +87,12 @@ class BlockWriter(MatrixWriter[Place]):
         """The values of matrices that are filled with known ones."""
         return {each.result.name: each.value for each in self.writer.function.body.walk()
                 if isinstance(each, ops.CooperativeMatrixConstruct) and isinstance(each.value, ops.Constant)}
+
+    @cached_property
+    def split(self) -> frozenset[str]:
+        """The matrices whose even columns come before odd ones."""
+        return frozenset[str]().union(*(split_columns(self.writer.function, region.body, self.spreads)
+                                        for region in regions_of(self.writer.function)))
 
     @abstractmethod
     def cooperate(self, operation: ops.Operation) -> None: ...
@@ -350,7 +357,8 @@ class BlockWriter(MatrixWriter[Place]):
             first = Intrinsic(f"row_{number[0]}", (), SCALAR_I32, partial(_row, number[0] * LANES))
             writer.values[row.name] = writer.define(call(first))
             for place in range(block_columns(type)):
-                writer.values[column.name] = Constant(number[1] * COLUMNS + place, SCALAR_I32)
+                own = column_of(number[1] * COLUMNS + place, result.name in self.split)
+                writer.values[column.name] = Constant(own, SCALAR_I32)
                 for source, variable in enumerate(variables):
                     component = ops.scalar_type(variable)
                     get = partial(_component, held, source, place, component)

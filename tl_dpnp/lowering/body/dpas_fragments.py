@@ -27,6 +27,7 @@ from tl_dpnp.kernels.dpas.gemm import uniform
 from tl_dpnp.kernels.dpas.matrix_blocks import (
     block_type,
     blocks_of,
+    elements_of,
     first_factor,
     first_factor_of_sums,
     moved_block,
@@ -52,6 +53,7 @@ from tl_dpnp.lowering.body.building import call
 from tl_dpnp.lowering.body.dpas_blocks import BlockWriter, Place, rounds
 from tl_dpnp.lowering.body.memref import MemrefDescriptor
 from tl_dpnp.lowering.body.tree import Expression
+from tl_dpnp.lowering.column_orders import column_of
 from tl_dpnp.lowering.dpas_fragments import (
     Factor,
     do_rows_follow,
@@ -253,7 +255,7 @@ class DpasFragments(BlockWriter):
     def _loads_of(self, operation: ops.CooperativeMatrixLoad) -> TileLoads | None:
         """Return the messages of a factor, None for other matrices."""
         use = self.used.get(operation.result.name)
-        return None if use is None else factor_loads(operation, use)
+        return None if use is None else factor_loads(operation, use, operation.result.name in self.split)
 
     def _load_factor(self, b: ir.IRBuilder, operation: ops.CooperativeMatrixLoad, access: _Access) -> None:
         """Load a factor; one that moves, from where it is now."""
@@ -322,9 +324,17 @@ class DpasFragments(BlockWriter):
         column, row = access.place
         lane = target_of(b).item_index(b, 0)
         checks = operation.checked_modes[along], operation.checked_modes[1 - along]
-        for (i, j), block in [(number, self._block(b, operation.A, number)) for number in blocks_of(type)]:
+        is_split = operation.A.name in self.split
+        together = 2 if is_split else 1
+        blocks = {number: self._block(b, operation.A, number) for number in blocks_of(type)}
+        for i, j in blocks:
+            if j % together:
+                continue
+            elements = [part for step in range(together) for part in elements_of(b, blocks[i, j + step])]
+            columns = [column_of(number, is_split) for number in range(len(elements))]
             place = b.add(column, index(j * COLUMNS)), b.add(row, b.add(lane, index(i * LANES)))
-            store_row(b, access.surface, block, place, checks)
+            store_row(b, access.surface, [elements[columns.index(number)] for number in range(len(elements))], place,
+                      checks)
 
 
 def _described(memref: MemrefDescriptor, along: int) -> tuple[Expression, ...]:
