@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import tl_dpnp
-from tl_dpnp.runtime.offline.assembly import inner_loops, mix, parse
+from tl_dpnp.runtime.offline.assembly import Instruction, inner_loops, mix, parse
 from tl_dpnp.runtime.offline.program import Resources
 
-__all__ = ["ATTENTION", "Share", "Tiled", "attention", "draw", "measure", "report"]
+__all__ = ["ATTENTION", "Attention", "Share", "Tiled", "attention", "draw", "measure", "report"]
 
 #: Types of factors and sums.
 TYPES = (("bf16", "f32"), ("f16", "f32"), ("i8", "i32"), ("u8", "i32"))
@@ -30,7 +30,7 @@ _MOST = 224
 #: brings one block of 16 rows, which as many DPAS use as the tile has blocks of 8 columns.
 _LARGE = 4
 #: Queries, keys and dimension of blocks of flash attention.
-ATTENTION = ((16, 32, 64), (16, 64, 32), (32, 32, 32))
+ATTENTION = ((16, 32, 64), (16, 64, 64), (32, 32, 32), (16, 32, 128))
 _EXAMPLE = Path(__file__).parents[1] / "examples" / "flash_attention.py"
 
 
@@ -121,33 +121,52 @@ def draw(rng: random.Random) -> Tiled:
             return Tiled(factor, total, rows, columns, depth, is_transposed)
 
 
+class Attention(NamedTuple):
+    """What the loop of flash attention has, and how many of its instructions compute two registers."""
+
+    resources: Resources
+    wide: int
+
+    @property
+    def busy_share(self) -> float:
+        """Clocks of the matrix engine among those of the loop, one for each register that others compute."""
+        found = self.resources
+        return found.dpas_clocks / (found.dpas_clocks + found.loop.total() - found.loop["dpas"] + self.wide)
+
+
 def measure(product: Tiled, known: dict[str, Resources] | None = None) -> Share:
     """Compile a product and ``gemm`` for Xe-HPC; what was compiled for ``gemm`` before is `known`."""
     known = {} if known is None else known
     if product.gemm not in known:
         known[product.gemm] = _resources(product.gemm)
-    return Share(product, _in_registers(product.source), known[product.gemm])
+    return Share(product, _in_registers(product.source).resources, known[product.gemm])
 
 
 def _resources(source: str) -> Resources:
     return tl_dpnp.compile(source, cache=False).compile_offline("pvc").resources
 
 
-def _in_registers(source: str, **define: str | int) -> Resources:
+def _in_registers(source: str, **define: str | int) -> Attention:
     """Return what a program in cooperative matrices has where these are in registers.
 
     A kernel has other loops for what messages cannot access: the ones that load blocks are meant, and of these that
     with functions, if there is one, else that with the largest share of DPAS.
     """
     program = tl_dpnp.compile(source, define=define, cache=False).compile_offline("pvc")
-    loops = [mix(loop) for loop in inner_loops(parse(program.assembly))
+    loops = [loop for loop in inner_loops(parse(program.assembly))
              if any("load_block2d" in instruction.rest for instruction in loop)]
-    loop = max(loops, key=lambda loop: (loop["math"], loop["dpas"] / loop.total()))
+    found = max(loops, key=lambda loop: (mix(loop)["math"], mix(loop)["dpas"] / len(loop)))
+    loop = mix(found)
     clocks = loop["dpas"] * program.resources.dpas_clocks // program.resources.loop["dpas"]
-    return replace(program.resources, loop=loop, dpas_clocks=clocks)
+    return Attention(replace(program.resources, loop=loop, dpas_clocks=clocks), sum(map(_is_wide, found)))
 
 
-def attention(factor: str, queries: int, keys: int, dimension: int) -> Resources:
+def _is_wide(instruction: Instruction) -> bool:
+    """Whether an instruction computes 32 elements of 32 bits."""
+    return instruction.rest.startswith("(32|M0)") and instruction.types[0] in ("f", "d", "ud")
+
+
+def attention(factor: str, queries: int, keys: int, dimension: int) -> Attention:
     """Compile the example of flash attention for Xe-HPC."""
     source = runpy.run_path(str(_EXAMPLE))["SOURCE"]
     return _in_registers(source, factor=factor, queries=queries, keys=keys, dimension=dimension)
@@ -167,14 +186,16 @@ def report(seed: int, count: int) -> Iterator[str]:
         ratios = [share.ratio for share in found if share.product.is_large == is_large]
         if ratios:
             yield f"| {name} | {len(ratios)} | {statistics.geometric_mean(ratios):.2f} | {min(ratios):.2f} |"
-    yield "\n| attention | queries | keys | dimension | loop | dpas | send | scratch | by count | serial | others |"
-    yield "|---|---|---|---|---|---|---|---|---|---|---|"
+    yield ("\n| attention | queries | keys | dimension | loop | dpas | send | scratch | by count | serial | "
+           "by registers | others |")
+    yield "|---|---|---|---|---|---|---|---|---|---|---|---|"
     for sizes in ATTENTION:
         factor = rng.choice(("bf16", "f16"))
-        resources = attention(factor, *sizes)
-        others = ", ".join(f"{number} {name}" for name, number in resources.loop.most_common()
+        loop = attention(factor, *sizes)
+        cells = " | ".join([factor, *map(str, sizes), _cells(loop.resources), f"{loop.busy_share:.0%}"])
+        others = ", ".join(f"{number} {name}" for name, number in loop.resources.loop.most_common()
                            if name not in ("dpas", "send"))
-        yield f"| {factor} | {' | '.join(map(str, sizes))} | {_cells(resources)} | {others} |"
+        yield f"| {cells} | {others} |"
 
 
 def _cells(found: Resources) -> str:

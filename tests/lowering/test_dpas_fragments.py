@@ -12,6 +12,7 @@ from tl_dpnp.lowering.canonicalize import rename_uniquely
 from tl_dpnp.lowering.coalescing import holder_of, places_in
 from tl_dpnp.lowering.column_orders import column_of, split_columns
 from tl_dpnp.lowering.device import LoweringOptions
+from tl_dpnp.lowering.dpas_fragments import deferred_loads
 from tl_dpnp.lowering.fragment_choice import regions_of
 from tl_dpnp.lowering.index_multiples import multiples_in
 from tl_dpnp.lowering.matrix_spreads import spreads_in
@@ -361,3 +362,60 @@ def test_even_columns_come_before_odd_ones_of_sixteen():
     own = [column_of(place, is_split=True) for place in range(32)]
     assert own[:16] == [*range(0, 16, 2), *range(1, 16, 2)]
     assert own[16:] == [16 + column for column in own[:16]]
+
+
+#: A product of factors that take 128 registers each, which do not fit beside another matrix of 64.
+LARGE = """func @f(%x: memref<bf16x?x?>, %y: memref<bf16x?x?>, %z: memref<f32x?x?>) {{ parallel {{
+    %c = cooperative_matrix_load %z[0, 0] : coopmatrix<f32x32x32,matrix_acc>
+    %A = cooperative_matrix_load %x[0, 0] : coopmatrix<bf16x32x128,matrix_a>
+    %B = cooperative_matrix_load.{} %y[0, 0] : coopmatrix<bf16x128x32,matrix_b>
+    {}
+    %d = cooperative_matrix_mul_add %A, %B, %c : coopmatrix<f32x32x32,matrix_acc>
+    {}
+    cooperative_matrix_store %d, %z[0, 0]
+}} }}"""
+AGAIN = "%e = cooperative_matrix_mul_add %A, %B, %d : coopmatrix<f32x32x32,matrix_acc>"
+REPEATED = """%n = size %x[0] : index  %0 = constant 0 : index  %e = for %i = %0, %n init(%f=%d) ->
+    (coopmatrix<f32x32x32,matrix_acc>) {
+    %g = cooperative_matrix_mul_add %A, %B, %f : coopmatrix<f32x32x32,matrix_acc> yield (%g) }"""
+
+
+@pytest.mark.parametrize(("letter", "before", "behind", "parts"), [
+    # Messages of the first factor are 32 of its columns, of the second one 32 rows and columns that follow one another,
+    # or 16 x 16, twice while they are taken apart.
+    ("n", "", "", {"A": 32, "B": 32}),
+    ("t", "", "", {"A": 32, "B": 16}),
+    ("n", "%t = size %x[0] : index", "", {"A": 32, "B": 32}),
+    ("n", "", AGAIN, {"A": 32, "B": 32}),
+    ("n", "", REPEATED, {"A": 32, "B": 32}),
+    # What is loaded must not have changed where it is multiplied.
+    ("n", "cooperative_matrix_store %c, %z[32, 32]", "", {}),
+    ("n", "", REPEATED.replace("yield", "cooperative_matrix_store %f, %z[32, 32] yield"), {}),
+])
+def test_factors_that_do_not_fit_are_loaded_by_parts(letter, before, behind, parts):
+    source = LARGE.format(letter, before, behind)
+    (function,) = parse(source)
+    (region,) = regions_of(function)
+    assert deferred_loads(region.body, spreads_in(function)) == parts
+    assert ("are in registers" if parts else "they would need") in lowered(source).remarks[0]
+
+
+def test_factors_that_fit_are_loaded_where_the_program_loads_them():
+    source = LARGE.replace("128", "64").format("n", "", "")
+    (function,) = parse(source)
+    (region,) = regions_of(function)
+    assert deferred_loads(region.body, spreads_in(function)) == {}
+    assert "are in registers" in lowered(source).remarks[0]
+
+
+@pytest.mark.parametrize(("precision", "how"), [
+    ("highest", 'gemm_0 is not on the matrix engine: it sums products of f32 and f32 in f32; precision="high" or '
+                '"default" would allow it'),
+    ("high", "gemm_0 is on the matrix engine: dpas_f32_bf16_bf16_8x16x16"),
+    ("default", "gemm_0 is on the matrix engine: dpas_f32_tf32_tf32_8x16x8"),
+])
+def test_what_computes_products_of_f32_is_said(precision, how):
+    """DPAS has none: they are computed by way of local memory, by what `precision` allows."""
+    found = lowered(product(a="f32x32x32", b="f32x32x16"), precision=precision).remarks
+    assert found[0].endswith("are in local memory: DPAS sums no products of f32 and f32 in f32")
+    assert found[1].startswith(how)

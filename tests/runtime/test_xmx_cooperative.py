@@ -15,7 +15,7 @@ from tl_dpnp.language import parse
 from tl_dpnp.language.interpreter import interpret
 from tl_dpnp.runtime.offline.program import Resources
 from tools import xmx_cooperative
-from tools.xmx_cooperative import ATTENTION, Share, Tiled, attention, draw, measure, report
+from tools.xmx_cooperative import ATTENTION, Attention, Share, Tiled, attention, draw, measure, report
 from tools.xmx_quality import main
 
 
@@ -57,7 +57,8 @@ def test_tiles_have_the_share_of_gemm(product: Tiled) -> None:
 @needs_tools
 def test_the_loop_of_attention_is_that_with_functions() -> None:
     queries, keys, dimension = ATTENTION[0]
-    found = attention("bf16", queries, keys, dimension)
+    loop = attention("bf16", queries, keys, dimension)
+    found = loop.resources
     assert found.loop["dpas"] == 2 * keys * dimension * queries // (8 * 16 * 16)
     # Instructions compute two registers of 16 lanes, but for multiply-adds with a column.
     assert queries * keys // 32 <= found.loop["math"] <= queries * keys // 32 + 2
@@ -66,6 +67,8 @@ def test_the_loop_of_attention_is_that_with_functions() -> None:
     # Words are taken apart for two columns at a time, and weights are rounded one register at a time.
     assert keys * dimension // 32 + queries * keys // 16 <= found.loop["mov"] <= 100
     assert found.dpas_share > 0.11
+    assert loop.wide > (queries * dimension + 3 * queries * keys) // 32
+    assert loop.busy_share > 0.4
     assert found.scratch == 0
 
 
@@ -79,7 +82,7 @@ def test_the_report_has_products_ratios_and_attention(monkeypatch: pytest.Monkey
         return Share(product, _resources(48 if product.is_large else 20, 100), _resources(50, 100))
 
     monkeypatch.setattr(xmx_cooperative, "measure", measured)
-    monkeypatch.setattr(xmx_cooperative, "attention", lambda *sizes: _resources(5, 100))
+    monkeypatch.setattr(xmx_cooperative, "attention", lambda *sizes: Attention(_resources(5, 100), 27))
     products, ratios, attentions = "\n".join(report(7, 30)).split("\n\n")
     assert len(products.splitlines()) == 2 + 30
     large, others = ratios.splitlines()[2:]
@@ -87,7 +90,7 @@ def test_the_report_has_products_ratios_and_attention(monkeypatch: pytest.Monkey
     assert large.endswith(" | 0.96 | 0.96 |")
     assert others.endswith(" | 0.40 | 0.40 |")
     assert [line.split(" | ")[1:4] for line in attentions.splitlines()[2:]] == [[*map(str, s)] for s in ATTENTION]
-    assert attentions.endswith("| 100 | 5 | 92 | 0 | 5% | 30% | 3 math |")
+    assert attentions.endswith("| 100 | 5 | 92 | 0 | 5% | 30% | 25% | 3 math |")
 
 
 def test_the_command_draws_as_many_as_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

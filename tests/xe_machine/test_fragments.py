@@ -197,6 +197,25 @@ def test_components_are_computed_two_registers_at_a_time(factor: str, sum: str, 
     assert wrong_arrays(program) == []
 
 
+#: Factors that do not fit in registers as wholes, each multiplied once.
+LARGE = """
+%v1 = cooperative_matrix_load %xf32[3, 5] : coopmatrix<f32x32x32,matrix_acc>
+%a = cooperative_matrix_load.$A.both_checked %xbf16[4, 12] : coopmatrix<bf16x32x128,matrix_a>
+%b = cooperative_matrix_load.$B.both_checked %xbf16[8, 4] : coopmatrix<bf16x128x32,matrix_b>
+%v2 = cooperative_matrix_mul_add %a, %b, %v1 : coopmatrix<f32x32x32,matrix_acc>
+cooperative_matrix_store.t %v2, %zf32[0, %o]
+"""
+
+
+@needs_tools
+@pytest.mark.parametrize("letters", ["nn", "nt", "tn"])
+def test_factors_that_are_loaded_by_parts_are_right(letters: str) -> None:
+    program = DpasFragmentProgram(0)
+    inner = next(place for place, line in enumerate(program.lines) if line.startswith("%first"))
+    program.lines[inner + 1 :] = LARGE.replace("$A", letters[0]).replace("$B", letters[1]).splitlines()
+    assert wrong_arrays(program) == []
+
+
 def attention(length: int, queries: int, keys: int, dimension: int) -> float:
     """Return the largest error of the flash attention of the examples on the machine, of a head of so many vectors.
 
@@ -225,7 +244,7 @@ def attention(length: int, queries: int, keys: int, dimension: int) -> float:
 
 
 @needs_tools
-@pytest.mark.parametrize("sizes", [(40, 16, 32, 32), (33, 32, 16, 32)])
+@pytest.mark.parametrize("sizes", [(40, 16, 32, 32), (33, 32, 16, 32), (40, 16, 32, 128)])
 def test_flash_attention_is_right(sizes: tuple[int, int, int, int]) -> None:
     assert attention(*sizes) < 1e-2
 

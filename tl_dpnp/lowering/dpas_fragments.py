@@ -8,10 +8,13 @@ run time, too: elsewhere the region becomes phases.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
+from tl_dpnp.kernels.dpas.block_shapes import RULES
+from tl_dpnp.kernels.dpas.matrix_blocks import blocks_of
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.dpas.operands import may_be_surface
 from tl_dpnp.kernels.dpas.rows import DpasRow, find_row
@@ -28,8 +31,8 @@ from tl_dpnp.records import dataclass
 from tl_dpnp.target.catalog import DPAS
 
 __all__ = [
-    "SubgroupRegion", "do_rows_follow", "factor_loads", "factors_in", "limits_in", "lines_along", "product_row",
-    "products_in", "registers_needed",
+    "SubgroupRegion", "deferred_loads", "do_rows_follow", "factor_loads", "factors_in", "limits_in", "lines_along",
+    "product_row", "products_in", "registers_needed",
 ]
 
 _PLAIN = (ops.ScalarOperation, ops.GroupId, ops.GroupSize, ops.Load, ops.Store, ops.SizeOf, ops.If, ops.For, ops.Yield,
@@ -43,6 +46,12 @@ _SUM_BITS = 32
 #: Elements that messages move along lines of memory are at places of whole words of so many bits.
 _WORD = 32
 _REGISTER_BITS = 512
+#: Registers that are left where factors are loaded by parts: for headers of their messages, and for one that the
+#: compiler sends ahead.  With 16 no blocks of flash attention take scratch memory, with none those of 64 keys do.
+_SPARE = 16
+#: Registers of words that a message loads and moves take apart.
+_WORDS = RULES.transposed_words
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Factor(NamedTuple):
@@ -117,15 +126,90 @@ def limits_in(region: ops.Region) -> dict[str, ops.Operand]:
                  operation.stop.value.real <= OUTSIDE)}
 
 
-def registers_needed(region: ops.Region, spreads: Spreads) -> int:
-    """Return the registers of a thread that matrices of a region take at most, with the headers of messages."""
-    def size(value: ops.Value) -> int:
-        type = held_type(value, spreads)
-        return -(-type.rows * type.columns * type.component.bits // _REGISTER_BITS)
+def registers_needed(region: ops.Region, spreads: Spreads, deferred: Mapping[str, int] = _NONE) -> int:
+    """Return the registers of a thread that matrices of a region take at most, with the headers of messages.
 
-    accesses = sum(isinstance(operation, ops.CooperativeMatrixLoad | ops.CooperativeMatrixStore)
-                   for operation in region.walk())
-    return accesses + most_registers(region, size)
+    Of factors that are loaded where they are multiplied, part by part, `deferred` has what parts take.
+    """
+    return _accesses_in(region) + most_registers(
+        region, lambda value: deferred.get(value.name, _registers_of(value, spreads)))
+
+
+def _registers_of(value: ops.Value, spreads: Spreads) -> int:
+    type = held_type(value, spreads)
+    return -(-type.rows * type.columns * type.component.bits // _REGISTER_BITS)
+
+
+def _accesses_in(region: ops.Region) -> int:
+    return sum(isinstance(operation, ops.CooperativeMatrixLoad | ops.CooperativeMatrixStore)
+               for operation in region.walk())
+
+
+def deferred_loads(region: ops.Region, spreads: Spreads) -> dict[str, int]:
+    """Return the factors that are loaded where they are multiplied, and the registers that parts of them take.
+
+    There are none where all factors fit as wholes, also while words are taken apart and beside sums that begin with a
+    constant: more messages are on their way then.
+    """
+    apart = {operation.result.name for operation in region.walk() if isinstance(operation, ops.CooperativeMatrixLoad)
+             and operation.type.use == "matrix_b" and not do_rows_follow(operation)}
+    made = {value.name for operation in region.walk() for value in (*operation.results, *operation.loop_variables)
+            if not operation.is_constant}
+    deferred: dict[str, int] = {}
+
+    def do_fit(spare: int = 0) -> bool:
+        """Whether all fit with the factors that are deferred, and leave some registers."""
+        needed = _accesses_in(region) + most_registers(
+            region, lambda value: deferred.get(
+                value.name, _registers_of(value, spreads) + _WORDS * (value.name in apart)),
+            lambda operation: isinstance(operation, ops.CooperativeMatrixMulAdd) and operation.C.name not in made)
+        return needed + spare <= DPAS[LANES].by_blocks.registers
+
+    if do_fit():
+        return {}
+    uses = Counter(operand.name for operation in region.walk() for operand in operation.operands
+                   if isinstance(operand, ops.Value))
+    for is_nested in (False, True):  # what is loaded in front of a loop is loaded in each iteration else
+        found = [*_parts_in(region, spreads, is_nested)]
+        counts = Counter(name for name, _ in found)
+        deferred = {name: max(size for other, size in found if other == name)
+                    for name, count in counts.items() if uses[name] == count}
+        if do_fit(_SPARE):
+            break
+    return deferred
+
+
+def _parts_in(
+    region: ops.Region, spreads: Spreads, is_nested: bool, before: Mapping[str, ops.CooperativeMatrixLoad] = _NONE,
+) -> Iterator[tuple[str, int]]:
+    """Yield factors that are loaded in front of a product, with no store between, and the registers of parts.
+
+    What `before` a region was loaded may be multiplied in it, if it `is_nested`.
+    """
+    waiting = dict(before)
+    for operation in region:
+        if any(each.writes for each in (operation, *(one for inner in operation.regions for one in inner.walk()))):
+            waiting.clear()
+        for inner in operation.regions:
+            yield from _parts_in(inner, spreads, is_nested, waiting if is_nested else _NONE)
+        if isinstance(operation, ops.CooperativeMatrixLoad):
+            waiting[operation.result.name] = operation
+        elif isinstance(operation, ops.CooperativeMatrixMulAdd) and operation.result.name not in spreads:
+            row = product_row(operation)
+            for factor, is_first in ((operation.A, True), (operation.B, False)):
+                if row is not None and factor.name in waiting:
+                    yield factor.name, _most_of_parts(waiting[factor.name], operation, Factor(row, is_first))
+
+
+def _most_of_parts(load: ops.CooperativeMatrixLoad, product: ops.CooperativeMatrixMulAdd, use: Factor) -> int:
+    """Return the registers of messages that a product needs at one time at most: from first to last DPAS of each."""
+    type, steps = ops.matrix_type(product.result), ops.matrix_type(product.A).columns // use.row.k
+    order = [(block[0] if use.is_first else block[1], step) for step in range(steps) for block in blocks_of(type)]
+    lives = []
+    for each in factor_loads(load, use).loads:
+        places = [place for place, fragment in enumerate(order) if fragment in each.fragments]
+        lives.append((places[0], places[-1], each.block.registers * (2 if each.block.is_taken_apart else 1)))
+    return max(sum(size for first, last, size in lives if first <= place <= last) for place in range(len(order)))
 
 
 @dataclass
@@ -171,6 +255,19 @@ class SubgroupRegion:
 
     def faults(self) -> Iterator[str]:
         """Yield why the matrices cannot be in registers."""
+        is_faulty = False
+        for fault in self.faults_of_instructions():
+            is_faulty = True
+            yield fault
+        room, deferred = DPAS[LANES].by_blocks.registers, dict[str, int]()
+        if not is_faulty:  # else factors may have no messages
+            deferred = deferred_loads(self.region.body, self.spreads)
+        needed = registers_needed(self.region.body, self.spreads, deferred)
+        if needed > room:
+            yield f"they would need {needed} registers, and there are {room}"
+
+    def faults_of_instructions(self) -> Iterator[str]:
+        """Yield which instructions on matrices, and on what, have no form for registers."""
         items, function = ops.work_items_of(self.function), self.function
         if items.lanes != LANES or function.subgroup_size not in (None, LANES):
             yield f"its sub-groups have {items.lanes} work-items, and DPAS has {LANES} lanes"
@@ -196,9 +293,6 @@ class SubgroupRegion:
                 yield from self.access_faults(operation)
         yield from self.factor_faults()
         yield from self.memory_faults()
-        needed, room = registers_needed(self.region.body, self.spreads), DPAS[LANES].by_blocks.registers
-        if needed > room:
-            yield f"they would need {needed} registers, and there are {room}"
 
     def held(self, operation: ops.Operation) -> tuple[ops.Operand, ...]:
         """Return what an operation has to do with; rows that columns are spread by are known."""

@@ -10,13 +10,16 @@ from tl_dpnp.language.types import CooperativeMatrixType
 __all__ = ["most_registers"]
 
 
-def most_registers(region: ops.Region, size: Callable[[ops.Value], int]) -> int:
+def most_registers(
+    region: ops.Region, size: Callable[[ops.Value], int], takes_room: Callable[[ops.Operation], bool] = lambda _: False
+) -> int:
     """Return the largest sum of the sizes of matrices that live together.
 
     A matrix lives from where it is made to its last use, one that is used in a loop that it was made outside of until
-    the end of that.  What an instruction makes may take the place of what it uses for the last time.
+    the end of that.  What an instruction makes may take the place of what it uses for the last time, but for one that
+    `takes_room`.
     """
-    lives = _Lives()
+    lives = _Lives(takes_room)
     lives.visit(region, [])
     changes = [0] * (lives.position + 2)
     for name, first in lives.first.items():
@@ -33,7 +36,8 @@ def most_registers(region: ops.Region, size: Callable[[ops.Value], int]) -> int:
 class _Lives:
     """Where matrices begin and end to live, by the numbers of instructions in the order of the source."""
 
-    def __init__(self) -> None:
+    def __init__(self, takes_room: Callable[[ops.Operation], bool]) -> None:
+        self.takes_room = takes_room
         self.position = 0
         self.values: dict[str, ops.Value] = {}
         self.first: dict[str, int] = {}
@@ -56,13 +60,13 @@ class _Lives:
                 for name in inside:
                     self.last[name] = self.position
             for value in operation.results:
-                self.define(value)
+                self.define(value, int(self.takes_room(operation)))
 
-    def define(self, value: ops.Value) -> None:
-        """Note where a value is made, if it is a matrix."""
+    def define(self, value: ops.Value, before: int = 0) -> None:
+        """Note where a value is made, if it is a matrix: here, or so many instructions before."""
         if isinstance(value.type, CooperativeMatrixType):
             self.values[value.name] = value
-            self.first[value.name] = self.last[value.name] = self.position
+            self.first[value.name] = self.last[value.name] = self.position - before
 
     def use(self, operand: ops.Operand, loops: list[tuple[int, list[str]]]) -> None:
         """Note the use of an operand, if it is a matrix of the region."""

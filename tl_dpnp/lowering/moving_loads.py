@@ -13,7 +13,7 @@ from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, Block
 from tl_dpnp.kernels.dpas.sums import LANES
 from tl_dpnp.kernels.dpas.tile_blocks import TileLoads
 from tl_dpnp.language import ops
-from tl_dpnp.lowering.dpas_fragments import limits_in, lines_along, registers_needed
+from tl_dpnp.lowering.dpas_fragments import deferred_loads, limits_in, lines_along, registers_needed
 from tl_dpnp.lowering.fragment_choice import regions_of
 from tl_dpnp.lowering.matrix_spreads import Spreads
 from tl_dpnp.target.catalog import DPAS
@@ -72,7 +72,8 @@ def moving_loads(
 
     for region in regions_of(function):
         limits = limits_in(region.body)
-        visit(region.body, DPAS[LANES].by_blocks.registers - registers_needed(region.body, spreads))
+        needed = registers_needed(region.body, spreads, deferred_loads(region.body, spreads))
+        visit(region.body, DPAS[LANES].by_blocks.registers - needed)
     return found
 
 

@@ -12,10 +12,14 @@ from tl_dpnp.kernels.dpas.block_messages import BlockMessages, Surface
 from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, Block
 from tl_dpnp.kernels.dpas.functions import operand_types
 from tl_dpnp.kernels.dpas.rows import DpasRow
-from tl_dpnp.kernels.dpas.tile_blocks import TileLoads
+from tl_dpnp.kernels.dpas.tile_blocks import TileLoad, TileLoads
 from tl_dpnp.kernels.llvm import index
+from tl_dpnp.records import dataclass
 
-__all__ = ["Fragments", "Header", "MovingHeaders", "factor_headers", "load_block", "load_factor", "unbroadcast"]
+__all__ = [
+    "DeferredFactor", "Fragments", "Header", "MovingHeaders", "factor_headers", "load_block", "load_factor",
+    "unbroadcast",
+]
 
 #: Fragments by their blocks of lines and steps along the sum.
 Fragments = dict[tuple[int, int], Part]
@@ -79,25 +83,58 @@ class MovingHeaders(NamedTuple):
                 messages.move_together(value, step)
 
 
+@dataclass(frozen=True)
+class DeferredFactor:
+    """A factor whose messages are sent where what they load is multiplied first; not where they are emulated."""
+
+    loads: TileLoads
+    headers: Sequence[Header]
+
+    def fragments(self, messages: BlockMessages) -> Fragments:
+        """Return fragments that are loaded when they are asked for."""
+        return _Loading(self, messages)
+
+
+class _Loading(Fragments):
+    """Fragments of a factor; asking for one loads those of its message."""
+
+    def __init__(self, factor: DeferredFactor, messages: BlockMessages) -> None:
+        super().__init__()
+        self.factor, self.messages = factor, messages
+
+    def __missing__(self, place: tuple[int, int]) -> Part:
+        load, header = next((load, header) for load, header in zip(
+            self.factor.loads.loads, self.factor.headers, strict=True) if place in load.fragments)
+        self.update(_loaded(self.messages, load, header))
+        return self[place]
+
+
 def load_factor(
     messages: BlockMessages, row: DpasRow, loads: TileLoads, is_first: bool, headers: Sequence[Header]
 ) -> Fragments:
     """Load a first factor, or a second one, by messages with these headers."""
     found: Fragments = {}
     type_ = operand_types(row)[1 if is_first else 0]
-    for load, (header, number) in zip(loads.loads, headers, strict=True):
-        loaded = None if messages.emulated else messages.load(header, load.block, load.block.type, number)
-        if loaded is not None and load.block.is_taken_apart:
-            loaded = taken_apart(messages.builder, loaded, load.block)
-        for fragment, offset in load.fragments.items():
-            # What is emulated is loaded here, too: memory may have changed where it is multiplied.
-            found[fragment] = EmulatedFragment(messages.fragment(header, load.block, offset, type_), {}) if (
-                loaded is None) else Fragment(loaded, load.block.size, offset)
+    for load, header in zip(loads.loads, headers, strict=True):
+        # What is emulated is loaded here, too: memory may have changed where it is multiplied.
+        found |= _loaded(messages, load, header) if not messages.emulated else {
+            fragment: EmulatedFragment(messages.fragment(header.value, load.block, offset, type_), {})
+            for fragment, offset in load.fragments.items()}
     return found
+
+
+def _loaded(messages: BlockMessages, load: TileLoad, header: Header) -> Fragments:
+    """Send a message; return the fragments that it loads."""
+    loaded = messages.load(header.value, load.block, load.block.type, header.number)
+    if load.block.is_taken_apart:
+        loaded = taken_apart(messages.builder, loaded, load.block)
+    return {fragment: Fragment(loaded, load.block.size, offset) for fragment, offset in load.fragments.items()}
 
 
 def unbroadcast(fragments: Fragments) -> Fragments:
     """Return fragments of which nothing was broadcast, which is right in this branch only where they are emulated."""
+    if isinstance(fragments, _Loading):
+        return fragments
     return {place: EmulatedFragment(part.value, {}) if isinstance(part, EmulatedFragment) else part
             for place, part in fragments.items()}
 

@@ -15,6 +15,7 @@ from tl_dpnp.kernels.dpas.accumulators import Part
 from tl_dpnp.kernels.dpas.block_messages import Surface
 from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW
 from tl_dpnp.kernels.dpas.factor_loads import (
+    DeferredFactor,
     Fragments,
     Header,
     MovingHeaders,
@@ -56,6 +57,7 @@ from tl_dpnp.lowering.body.tree import Expression
 from tl_dpnp.lowering.column_orders import column_of
 from tl_dpnp.lowering.dpas_fragments import (
     Factor,
+    deferred_loads,
     do_rows_follow,
     factor_loads,
     factors_in,
@@ -89,7 +91,7 @@ class _Access(NamedTuple):
 class DpasFragments(BlockWriter):
     """Writes what sub-groups do with matrices; factors are values, which emitters find by function and name."""
 
-    factors: dict[tuple[ir.Function, str], Fragments] = field(default_factory=dict)
+    factors: dict[tuple[ir.Function, str], Fragments | DeferredFactor] = field(default_factory=dict)
     #: The headers of factors that move, which loops change in place.
     headers: dict[tuple[ir.Function, str], MovingHeaders] = field(default_factory=dict)
 
@@ -161,7 +163,7 @@ class DpasFragments(BlockWriter):
         """Return a factor: what was loaded, or one that is made of blocks as sums have them."""
         loaded = self.factors.get((b.function, matrix.name))
         if loaded is not None:
-            return loaded
+            return loaded.fragments(messages_of(b, self.emulated)) if isinstance(loaded, DeferredFactor) else loaded
         type, source = ops.matrix_type(matrix), self.rounded.get(matrix.name)
 
         def packed(i: int, step: int) -> Part:
@@ -267,7 +269,16 @@ class DpasFragments(BlockWriter):
         else:
             moving.move(messages)
             headers = [*moving.headers]
-        self.factors[b.function, name] = load_factor(messages, use.row, loads, use.is_first, headers)
+        if name in self.deferred:
+            self.factors[b.function, name] = DeferredFactor(loads, headers)
+        else:
+            self.factors[b.function, name] = load_factor(messages, use.row, loads, use.is_first, headers)
+
+    @cached_property
+    def deferred(self) -> frozenset[str]:
+        """The factors that are loaded where they are multiplied; none where messages are emulated."""
+        return frozenset() if self.emulated else frozenset(
+            name for region in regions_of(self.writer.function) for name in deferred_loads(region.body, self.spreads))
 
     @cached_property
     def moving(self) -> dict[str, list[MovingLoad]]:
