@@ -127,6 +127,23 @@ def test_choices_for_two_hundred_shapes(core, golden: Callable[[str, str], None]
     golden(f"tiles.{request.node.callspec.id}.txt", "".join(lines))
 
 
+@pytest.mark.parametrize("core", CORES.values(), ids=CORES)
+def test_choices_for_transposed_factors(core, golden: Callable[[str, str], None], request) -> None:
+    draw = random.Random(20)
+    ranges = [(3, 24), (16, 64), (48, 130)]
+    ways = {"rfactor": "along the sum", "cache_write": "along columns"}
+    lines = []
+    for _ in range(100):
+        m, k = (draw.randint(*draw.choice(ranges)) for _ in range(2))
+        n = draw.randint(*draw.choice([(2, 8), (2, 24), (16, 64)]))
+        element, transposed = draw.choice([F32, F64]), draw.choice([False, True])
+        schedule = vector_schedule(gemm(m, n, k, element=element, transposes=(True, transposed)), core)
+        steps = {step.primitive for step in schedule.trace}
+        way = next((way for name, way in ways.items() if name in steps), "along rows")
+        lines.append(f"{element} {m}x{n}x{k} t.{'nt'[transposed]}: vectors {way}\n")
+    golden(f"transposed.{request.node.callspec.id}.txt", "".join(lines))
+
+
 @pytest.mark.parametrize("core", [ZEN5, INTEL_SERVER, AVX2], ids=str)
 @pytest.mark.parametrize(("rows", "beta", "by_columns"), [
     (51, 0.0, True), (46, 0.0, True), (64, 0.0, False), (51, 1.0, False)])

@@ -18,7 +18,7 @@ from tests.lowering.tiled_schedules import apply_random_tiling
 from tl_dpnp.errors import ScheduleError
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.layout import SubgroupLayout
-from tl_dpnp.lowering.nest import Loop, Nest, loops_of
+from tl_dpnp.lowering.nest import Assign, Loop, Nest, Number, Product, Total, loops_of
 from tl_dpnp.lowering.realization import realize
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tactics.lanes import subgroup_schedule
@@ -178,6 +178,57 @@ def test_reorder_keeps_a_guard_inside_the_loops_that_it_reads():
     schedule.split("m", 2, tail="guard")
     with refused(schedule, "needs an outer loop"):
         schedule.reorder("m.1", "m.0")
+
+
+def test_a_split_leaves_out_guards_that_always_hold():
+    schedule = Schedule(gemm(22, 4, 4).nest)
+    split = schedule.split("m", 4, tail="guard")
+    assert "if m.0 + m.1 < 22" in str(schedule)
+    whole = schedule.split(split.outer, 5)
+    inner = [loop for loop in loops_of(schedule.nest.body) if loop.variable in ("m.1", whole.renamed["m.1"])]
+    assert [bool(loop.guards) for loop in inner] == [False, True]
+
+
+def test_a_sum_with_a_guard_is_made_apart_without_it():
+    schedule = Schedule(gemm(3, 2, 7, transposes=(True, False)).nest)
+    split = schedule.split("k", 4, tail="guard")
+    parts = schedule.rfactor(split.inner)
+    guarded = {loop.variable: bool(loop.guards) for loop in loops_of(schedule.nest.body)}
+    assert (guarded[split.inner], guarded[parts.init[split.inner]], guarded[parts.finish[split.inner]]) == (
+        True, False, False)
+    schedule.vectorize(split.inner)
+
+
+def test_a_sum_with_a_guard_adds_only_what_it_reads():
+    """Beyond the guard what is read is 0, but not its product with what else there is, which may be infinite."""
+    contraction = gemm(3, 2, 7)
+
+    def scaled(assign: Assign) -> Assign:
+        a, b, _ = assign.reads if assign.part == "update" else (None, None, None)
+        value = Total(assign.target, Product(Product(a, b), Number(2.0, F32)))
+        return replace(assign, value=value) if a is not None else assign
+
+    schedule = Schedule(replace(contraction.nest, body=tuple(_changed(node, scaled) for node in contraction.nest.body)))
+    schedule.split("k", 4, tail="guard")
+    with refused(schedule, "is more than a sum of what it reads"):
+        schedule.rfactor("k.1")
+
+
+def _changed(node, change):
+    if isinstance(node, Assign):
+        return change(node)
+    return node.with_body(*(_changed(inner, change) for inner in node.body))
+
+
+def test_sums_of_lanes_inside_a_vector_are_of_registers():
+    """A vectorized loop around another one is a copy, or has lanes of registers set or added up."""
+    schedule = Schedule(gemm(8, 2, 16, transposes=(True, False)).nest)
+    split = schedule.split("k", 8)
+    parts = schedule.rfactor(split.inner)
+    schedule.vectorize(parts.finish[split.inner])
+    schedule.vectorize(split.inner)
+    with refused(schedule, "is vectorized around another vectorized loop"):
+        schedule.vectorize("m")
 
 
 def test_decompose_reduction_refuses_a_reduction_further_in():

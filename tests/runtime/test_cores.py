@@ -84,6 +84,34 @@ def test_matrices_that_are_read_across_their_columns(core, element, sizes, trans
 
 
 @pytest.mark.parametrize("core", USABLE)
+@pytest.mark.parametrize("beta", [0, 2])
+@pytest.mark.parametrize(("element", "sizes", "transposes"), [
+    # Rows of A begin at lines of the cache, or anywhere; terms, rows and columns are left over, or none.
+    ("f64", (80, 6, 96), "tn"), ("f64", (83, 6, 88), "tn"), ("f64", (90, 4, 60), "tt"), ("f64", (33, 3, 41), "tn"),
+    ("f32", (80, 3, 96), "tt"), ("f32", (95, 5, 109), "tn"), ("f32", (9, 5, 102), "tn"), ("f32", (60, 2, 83), "tt"),
+    # Fewer terms, or rows, than a vector has lanes; two vectors.
+    ("f64", (40, 2, 7), "tn"), ("f32", (3, 2, 111), "tn"), ("f64", (17, 2, 16), "tt"), ("f32", (16, 2, 33), "tn"),
+])
+def test_vectors_along_the_sum(core, beta, element, sizes, transposes):
+    check_product(core, element, sizes, transposes, beta, np.random.default_rng(sizes))
+
+
+@pytest.mark.parametrize(("core", "transposes", "sizes", "along"), [
+    ("intel-server", "tn", (90, 4, 61), True), ("intel-server", "tt", (90, 4, 61), True),
+    # Nothing is to be transposed; as much is to be added up as to be transposed.
+    ("intel-server", "nn", (90, 4, 61), False), ("intel-server", "tn", (90, 40, 61), False),
+    # No masks for the terms that are left over.
+    ("avx2", "tn", (90, 2, 62), False), ("avx2", "tn", (90, 2, 64), True),
+])
+def test_vectors_run_along_the_sum_where_that_takes_fewer_cycles(core, transposes, sizes, along):
+    if core not in USABLE:
+        pytest.skip("the processor has no AVX-512")
+    with config.scope(CORE=core):
+        (schedule,) = tl_dpnp.compile(source(*sizes, "f64", transposes, 0)).inspect_schedule().values()
+    assert ("rfactor" in str(schedule)) == along
+
+
+@pytest.mark.parametrize("core", USABLE)
 @pytest.mark.parametrize(("m", "n"), [(3, 4), (6, 4), (3, 11), (5, 3)])
 def test_lanes_that_repeat_an_element_are_not_left_out(core, m, n):
     """A vector of several columns reads elements of the transpose of B that are neighbours, and the last one again."""

@@ -7,14 +7,18 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from tl_dpnp.kernels import scalar_ops
-from tl_dpnp.kernels.llvm import PairsType, get_lane, lanes, shuffle, splat
+from tl_dpnp.kernels.llvm import PairsType, get_lane, lanes, set_lane, shuffle, splat
 from tl_dpnp.kernels.simd_rows import SimdRow
 from tl_dpnp.scalars import SCALAR_TYPES, ScalarType
 
-__all__ = ["lanes_of_part", "outer_product", "total_of_lanes", "transpose", "transpose_parts"]
+__all__ = ["lanes_of_part", "outer_product", "total_of_lanes", "totals_of_lanes", "transpose", "transpose_parts"]
 
 #: Bits of the parts of a vector register within which x86-64 interleaves elements.
 _PART_BITS = 128
+#: How the lanes of 4 and of 8 vectors are added up, one step after the other: which bits of a lane's number tell if it
+#: is of the second vector, and those in which the lane differs that it is added to.  Others would do, but LLVM chooses
+#: their lanes by shuffles with an immediate operand, for which some cores have a single port.
+_WAYS = {4: [(0b11, 0b01), (0b10, 0b11)], 8: [(0b101, 0b001), (0b110, 0b010), (0b111, 0b111)]}
 _BITS = {"float": 32, "double": 64, **{f"i{bits}": bits for bits in (8, 16, 32, 64)}}
 
 
@@ -49,6 +53,55 @@ def total_of_lanes(builder: ir.IRBuilder, element: ScalarType, vector: ir.Value)
                      get_lane(builder, vector, first) for first in (0, count))
         vector = scalar_ops.arithmetic(builder, "add", element, low, high)
     return vector
+
+
+def totals_of_lanes(builder: ir.IRBuilder, element: ScalarType, vectors: Sequence[ir.Value]) -> ir.Value:
+    """Add the lanes of each of several vectors; the result has a lane for each of them.
+
+    Their number and that of their lanes are powers of two.  Lanes of two vectors are added in pairs at once: half of
+    the lanes of either are chosen, without a shuffle, and one brings those that they are added to.  That leaves half as
+    many vectors, whose lanes are added likewise, and so on.
+    """
+    number = min(len(vectors), lanes(vectors[0].type))
+    ways = _WAYS.get(number) or [(1 << bit, 1 << bit) for bit in range(number.bit_length() - 1)]
+    totals = [_total_of_lanes(builder, element, vectors[first : first + number], ways)
+              for first in range(0, len(vectors), number)]
+    while len(totals) > 1:
+        totals = [_joined(builder, *pair) for pair in zip(totals[::2], totals[1::2], strict=True)]
+    return totals[0]
+
+
+def _total_of_lanes(
+    builder: ir.IRBuilder, element: ScalarType, vectors: Sequence[ir.Value], ways: Sequence[tuple[int, int]]
+) -> ir.Value:
+    """Do so for no more vectors than they have lanes."""
+    count, rows = lanes(vectors[0].type), [*vectors]
+    for lane, vector in enumerate(vectors):
+        rows[sum(_is_odd(lane & mask) << bit for bit, (mask, _) in enumerate(ways))] = vector
+    for mask, distance in ways:
+        from_second = [count * _is_odd(lane & mask) for lane in range(count)]
+        kept = [lane + side for lane, side in enumerate(from_second)]
+        others = [(lane ^ distance) + side for lane, side in enumerate(from_second)]
+        rows = [scalar_ops.arithmetic(builder, "add", element, shuffle(builder, first, [second], kept),
+                                      shuffle(builder, first, [second], others))
+                for first, second in zip(rows[::2], rows[1::2], strict=True)]
+    (total,) = rows
+    while lanes(total.type) > len(vectors):
+        half = lanes(total.type) // 2
+        low, high = ((shuffle(builder, total, [], range(first, first + half)) if half > 1 else
+                      get_lane(builder, total, first)) for first in (0, half))
+        total = scalar_ops.arithmetic(builder, "add", element, low, high)
+    return total
+
+
+def _is_odd(number: int) -> int:
+    return number.bit_count() % 2
+
+
+def _joined(builder: ir.IRBuilder, first: ir.Value, second: ir.Value) -> ir.Value:
+    if lanes(first.type) == 1:
+        return set_lane(builder, splat(builder, first, 2), second, 1)
+    return shuffle(builder, first, [second], range(2 * lanes(first.type)))
 
 
 def transpose(builder: ir.IRBuilder, rows: Sequence[ir.Value]) -> list[ir.Value]:

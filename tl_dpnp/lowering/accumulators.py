@@ -264,11 +264,18 @@ def _disjoint(first: _Region, second: _Region) -> bool:
 
 
 def _vectors(leaf: Leaf, access: Access) -> tuple[tuple[tuple[object, object], ...], ...]:
-    """Return for each mode the ranges of the loops that make vectors of it, and how it is computed from them."""
+    """Return for each mode the ranges of the loops that make vectors of it, and how it is computed from them.
+
+    Of two vectorized loops inside one another the inner one makes the vectors, for each lane of the outer one.
+    """
     by_name = _by_name(leaf)
+    used = {variable for index in access.indices for variable in index}
+    inner = next((loop for loop in reversed(leaf.loops) if loop.kind == "vectorized" and loop.variable in used), None)
 
     def vectors(variable: str) -> Iterator[tuple[object, object]]:
         source = by_name.get(variable)
+        if isinstance(source, Loop) and source.kind == "vectorized" and inner not in (None, source):
+            return
         if isinstance(source, Loop) and _is_vector(source):
             yield (source.start, source.stop), None
         if isinstance(source, Derived):

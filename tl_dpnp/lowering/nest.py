@@ -248,7 +248,7 @@ def _loop_lines(loop: Loop, indent: str) -> Iterator[str]:
 def is_transposition(loop: Loop) -> bool:
     """Whether a loop and the one inside it are both vectorized: a copy whose squares are transposed in registers."""
     match loop.body:
-        case (Loop(kind="vectorized"),):
+        case (Loop(kind="vectorized", body=(Assign(part="copy"),)),):
             return loop.kind == "vectorized"
     return False
 

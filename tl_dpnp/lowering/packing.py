@@ -8,7 +8,7 @@ from tl_dpnp.lowering.contraction import OUTPUT, Contraction
 from tl_dpnp.lowering.nest import leaves
 from tl_dpnp.lowering.schedule import Schedule
 
-__all__ = ["count", "in_vectors", "pack", "strided_along", "transpose"]
+__all__ = ["copy_in_vectors", "count", "in_vectors", "pack", "strided_along", "transpose"]
 
 #: Bytes of a copy of an operand that is read across its columns, and those of the widest vector: its columns begin at
 #: whole vectors.
@@ -65,6 +65,15 @@ def transpose(schedule: Schedule, copy: str, modes: tuple[int, int], width: int,
         for square, again in in_vectors(schedule, far, width):
             schedule.vectorize(square)
             schedule.vectorize(again.get(near, near))
+
+
+def copy_in_vectors(schedule: Schedule, buffer: str, width: int) -> None:
+    """Read a copy of a matrix that is consecutive along its first mode, whose columns begin at whole vectors."""
+    copy = schedule.cache_read(buffer, "registers")
+    schedule.storage_align(copy, 1, width, 0)
+    _, along = schedule.loops_of(copy)
+    for near, _ in in_vectors(schedule, along, width):
+        schedule.vectorize(near)
 
 
 def in_vectors(schedule: Schedule, loop: str, width: int) -> list[tuple[str, Mapping[str, str]]]:

@@ -14,6 +14,8 @@ __all__ = ["CACHE_LINE", "Across", "Core", "Shared", "TileNumbers"]
 CACHE_LINE = 64
 #: What a load costs beside multiply-adds, as part of its time: enough to choose between tiles that are alike otherwise.
 _DISTURBANCE = 0.1
+#: Cycles in which a vector of a copy is loaded and stored.
+_MOVES = 2
 #: Bytes of the parts of a vector within which elements are shuffled without a vector of indices.
 _SHUFFLED_IN_PLACE = 16
 
@@ -179,6 +181,29 @@ class Core:
         loads = 1 + (vectors if together else columns / steps)
         products = vectors / self.multiply_adds + self.shuffle * (joined + vectors)
         return self._cycles(products, loads)
+
+    def inner(self, rows: int, columns: int, *, splits: bool = False) -> float:
+        """Estimate the cycles of one step of a tile of inner products, whose vectors run along the sum.
+
+        A vector is loaded for each row of A, which may begin anywhere in a cache line, and for each column of B.
+        """
+        lines = 1 + self.load_bytes / CACHE_LINE if splits else 1
+        loads = (rows * lines + columns) * -(-self.vector_bytes // self.load_bytes)
+        return self._cycles(rows * columns / self.multiply_adds, loads)
+
+    def lane_sums(self, vectors: int, lanes: int) -> float:
+        """Estimate the cycles in which the lanes of several vectors are added up, each for itself.
+
+        Two vectors become one by an addition, what chooses lanes for it, and a shuffle; what is then left of a vector
+        is halved.
+        """
+        halvings = math.log2(lanes / vectors)
+        return (vectors - 1) * (2 / self.multiply_adds + self.shuffle) + halvings * (
+            1 / self.multiply_adds + self.shuffle)
+
+    def transposition(self, lanes: int) -> float:
+        """Estimate the cycles for a vector of so many lanes of a copy that is transposed in registers."""
+        return max(_MOVES, 2 * self.shuffle * math.log2(lanes))
 
     def _cycles(self, products: float, vectors: float, elements: int = 0) -> float:
         """Return the cycles of what is computed, and of loads of vectors and of elements beside it."""

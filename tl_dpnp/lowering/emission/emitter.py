@@ -31,24 +31,25 @@ from tl_dpnp.kernels.llvm import (
     if_then,
     index,
     lanes,
-    lanes_below,
     power_of_two,
     private_array,
     value_type,
 )
 from tl_dpnp.kernels.mma.rows import MmaRow
-from tl_dpnp.kernels.simd import outer_product, total_of_lanes
+from tl_dpnp.kernels.simd import total_of_lanes
 from tl_dpnp.kernels.simd_rows import SimdRow
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.asynchronous import AsynchronousCopies
 from tl_dpnp.lowering.emission.blocks import Blocks, cut_fused
 from tl_dpnp.lowering.emission.facts import computes_twice, rows_mixed, stores_twice
+from tl_dpnp.lowering.emission.lane_sums import add_lanes
 from tl_dpnp.lowering.emission.memory import Memory, NestArguments
+from tl_dpnp.lowering.emission.outer_products import emit_outer_product
 from tl_dpnp.lowering.emission.prefetching import Shares
 from tl_dpnp.lowering.emission.streamed_stores import StreamedStores
 from tl_dpnp.lowering.emission.transposition import Squares
 from tl_dpnp.lowering.emission.variables import ANY_WIDTH, Lanes, Narrowest, PerLane, Variable, Variables, cuts_of
-from tl_dpnp.lowering.instructions import instruction_named, instruction_of, multiplication_in
+from tl_dpnp.lowering.instructions import instruction_named, instruction_of
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.matrix_engine import NO_ENGINE, MatrixEngine
 from tl_dpnp.lowering.nest import (
@@ -202,11 +203,17 @@ class _Emitter:
                 raise AssertionError("virtual loops are interleaved before")
 
     def vectorized(self, loop: Loop) -> None:
-        assert loop.static_range is not None
+        around = next((name for name, value in self.variables.values.items() if isinstance(value, Lanes)), None)
         predicate = predicate_of(loop)
-        if predicate is not None:
+        if around is not None:
+            self.vectorized_inside(loop, around)
+        elif predicate is not None:
             self.predicated(loop, predicate)
-            return
+        else:
+            self.in_vectors(loop)
+
+    def in_vectors(self, loop: Loop) -> None:
+        assert loop.static_range is not None
         done = loop.static_range.start
         masked = self.memory.masks and are_apart(loop) and not loop.derived
         for piece in self.cut(loop, self.computes_twice, masked):
@@ -216,6 +223,19 @@ class _Emitter:
             done = piece[-1] + 1
         self.memory.lanes_stored_before = self.memory.active_lanes = 0
 
+    def vectorized_inside(self, loop: Loop, around: str) -> None:
+        """Emit a vectorized loop for each lane of another one around it; sums of lanes are made for all of these."""
+        values, memory = self.variables.values, self.memory
+        outer, before = values[around], (memory.active_lanes, memory.lanes_stored_before)
+        assert isinstance(outer, Lanes)
+        if loop.reduction:
+            add_lanes(self.builder, loop, around, self.cut(loop, False), self.variables, self.expression, self.put)
+            return
+        for values[around] in dict.fromkeys(outer.values):
+            self.vectorized(loop)
+        values[around] = outer
+        memory.active_lanes, memory.lanes_stored_before = before
+
     def predicated(self, loop: Loop, predicate: Guard) -> None:
         """Emit a vectorized loop whose lanes take part where its guard holds, which only the run shows."""
         assert self.memory.masks
@@ -223,11 +243,13 @@ class _Emitter:
         names, bound = predicate
         around = tuple(name for name in names if name != loop.variable)
         plain = replace(loop, guards=tuple(guard for guard in loop.guards if guard is not predicate))
-        left = self.builder.sub(self.bound(bound), self.number(self.variables.total(around)))
+        before = self.variables.total(around)
+        left = bound - before if isinstance(bound, int) and isinstance(before, int) else (
+            self.builder.sub(self.bound(bound), self.number(before)))
         iterations = loop.static_range
         width = min(self.vector_width, max(2, power_of_two(len(iterations))))
         for first in iterations[::width]:
-            self.memory.mask = lanes_below(self.builder, left, range(first, min(first + width, iterations.stop)), width)
+            self.memory.mask = self.memory.mask_below(left, range(first, min(first + width, iterations.stop)), width)
             self.memory.active_lanes = width
             self.iteration(plain, Lanes(tuple(range(first, first + width))))
         self.memory.mask, self.memory.active_lanes = None, 0
@@ -271,25 +293,8 @@ class _Emitter:
                 assert self.tensor_cores is not None
                 self.tensor_cores.product(loop, self.expression, self.put, self.only_loads)
             case SimdRow() as row:
-                self.outer_product(loop, row)
-
-    def outer_product(self, loop: Loop, instruction: SimdRow) -> None:
-        """Emit an outer product of vectors: this loop runs over its rows, the one inside over its columns."""
-        product = multiplication_in(loop)
-        assert product is not None
-        assert product.n is not None
-        columns, values = product.n.variable, self.variables.values
-        width = min(instruction.m, self.memory.vector_width)
-        for first in range(0, instruction.m, width):
-            values[loop.variable] = Lanes(tuple(range(first, first + width)))
-            rows: list[tuple[ir.Value, ir.Value, ir.Value]] = []
-            for values[columns] in range(instruction.n):
-                a, b, c = (self.expression(entry) for entry in (product.left, product.right, product.target))
-                rows.append((a, b, c))
-            (a, *_), factors, before = zip(*rows, strict=True)
-            for values[columns], result in enumerate(outer_product(self.builder, instruction, a, factors, before)):
-                self.put(product.target, result)
-        del values[loop.variable], values[columns]
+                emit_outer_product(self.builder, loop, row, self.memory.vector_width, self.variables, self.expression,
+                                   self.put)
 
     def product(self, loop: Loop, kernel: MicroKernel) -> None:
         """Emit a product on the matrix engine; the nest says how each sum is stored."""
@@ -493,9 +498,8 @@ class _Emitter:
         ):
             # The lanes of a vector are added up.
             terms = total_of_lanes(self.builder, target.buffer.element, self.expression(assign.value.rhs))
-            total = scalar_ops.arithmetic(
-                self.builder, "add", target.buffer.element, self.expression(assign.value.lhs), terms)
-            self.put(target, total)
+            self.put(target, scalar_ops.arithmetic(
+                self.builder, "add", target.buffer.element, self.expression(assign.value.lhs), terms))
             return
         value = self.expression(assign.value)
         if lanes(value.type) < width:

@@ -26,6 +26,7 @@ from tl_dpnp.kernels.llvm import (
     get_lane,
     index,
     lanes,
+    lanes_below,
     most_lanes,
     set_lane,
     shuffle,
@@ -128,6 +129,8 @@ class Memory:
     aligned: set[str] = field(default_factory=set)
     #: The lanes of a vector that have an iteration; 0 outside of vectorized loops.
     active_lanes: int = 0
+    #: Masks of the first lanes of vectors, by their number and that of all.
+    known_masks: dict[tuple[int, int], ir.Value] = field(default_factory=dict)
     #: Which lanes of a vector take part, where only the run shows it.
     mask: ir.Value | None = None
     #: The first lanes of a vector that reaches back over others, which have stored these elements.
@@ -249,6 +252,16 @@ class Memory:
         active = self.active_lanes
         return (self.masks and 1 < active < len(offsets) and not access.buffer.element.is_subbyte
                 and are_neighbours(offsets[:active]))
+
+    def mask_below(self, left: int | ir.Value, numbers: range, width: int) -> ir.Value:
+        """Return the mask of the lanes of a vector, which begins with these numbers, below what is left of them.
+
+        One that is known is the same each time, so that what is loaded with it is not loaded again.
+        """
+        if not isinstance(left, int):
+            return lanes_below(self.builder, left, numbers, width)
+        active = min(left, numbers.stop) - numbers.start
+        return self.known_masks.setdefault((active, width), first_lanes(active, width))
 
     def masked_load(self, access: Access, offset: Offset, width: int) -> ir.Value:
         """Load the active lanes of a vector; the others are 0."""

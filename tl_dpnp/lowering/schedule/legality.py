@@ -5,7 +5,19 @@ The rules are checked after each primitive, so that they hold in whatever order 
 
 from __future__ import annotations
 
-from tl_dpnp.lowering.nest import Access, Assign, Guard, Loop, Node, Stage, Total, leaves, loops_of, predicate_of
+from tl_dpnp.lowering.nest import (
+    Access,
+    Assign,
+    Guard,
+    Loop,
+    Node,
+    Number,
+    Stage,
+    Total,
+    leaves,
+    loops_of,
+    predicate_of,
+)
 from tl_dpnp.lowering.schedule.draft import Draft
 
 __all__ = ["DEALT", "check"]
@@ -86,6 +98,15 @@ def _adds_lanes_of(loop: Loop, node: Node) -> bool:
     return False
 
 
+def _has_lanes_of_registers(loop: Loop) -> bool:
+    """Whether a vectorized loop adds up lanes of registers, or sets them to a number."""
+    if loop.reduction:
+        return _adds_lanes(loop)
+    return not loop.guards and not loop.derived and all(
+        isinstance(node, Assign) and node.target.buffer.in_registers and isinstance(node.value, Number)
+        for node in loop.body)
+
+
 def _check_vectorized(draft: Draft, loop: Loop) -> None:
     name = loop.variable
     inner = list(loops_of(loop.body))
@@ -127,7 +148,13 @@ def _check_predicate(draft: Draft, loop: Loop, predicate: Guard) -> None:
 
 
 def _check_transposition(draft: Draft, loop: Loop) -> None:
-    """Two vectorized loops inside one another must be a copy of a region that uses each in one index."""
+    """Two vectorized loops inside one another must be a copy of a region that uses each in one index.
+
+    Or those inside set or add up the lanes of vectors in registers, which each lane of the one around has one of.
+    """
+    inner_vectors = [entry for entry in loops_of(loop.body) if entry.kind == "vectorized"]
+    if not loop.guards and not loop.derived and all(map(_has_lanes_of_registers, inner_vectors)):
+        return
     match loop.body:
         case (Loop(kind="vectorized", body=(Assign(target, Access() as source, "copy", "set"),)) as inner,):
             plain = not loop.guards and not loop.derived and not inner.guards and not inner.derived

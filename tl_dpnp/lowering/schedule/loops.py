@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from tl_dpnp.lowering.nest import Derived, Guard, Loop, LoopKind, Node, RoundDown, loops_of, round_down, stages_of
+from tl_dpnp.lowering.nest import (
+    Derived,
+    Guard,
+    Loop,
+    LoopKind,
+    Node,
+    RoundDown,
+    Stage,
+    loops_of,
+    round_down,
+    stages_of,
+)
 from tl_dpnp.lowering.schedule.draft import Draft, substitute
 
 __all__ = ["BINDINGS", "Binding", "Split", "Tail", "bind", "fuse", "load_ahead", "mark", "prefetch", "reorder", "split",
@@ -63,7 +74,29 @@ def split(draft: Draft, loop: str, factor: int, tail: Tail = "remainder") -> Spl
         remainder = renamed.pop(loop)
         nodes.append(replace(rest, start=stop))
     draft.replace(loop, lambda _: tuple(nodes))
+    draft.body = _without_settled_guards(draft.body, {})
     return Split(outer, inner, remainder, renamed)
+
+
+def _without_settled_guards(nodes: tuple[Node, ...], last: Mapping[str, int]) -> tuple[Node, ...]:
+    """Leave out the guards that always hold; `last` has the last value of each variable around, where it is known."""
+    def is_open(guard: Guard, known: Mapping[str, int]) -> bool:
+        names, bound = guard
+        return not (isinstance(bound, int) and all(name in known for name in names)
+                    and sum(known[name] for name in names) < bound)
+
+    result: list[Node] = []
+    for node in nodes:
+        match node:
+            case Loop():
+                known = {**last, node.variable: max(node.static_range)} if node.static_range else last
+                guards = tuple(guard for guard in node.guards if is_open(guard, known))
+                result.append(replace(node, guards=guards, body=_without_settled_guards(node.body, known)))
+            case Stage():
+                result.append(node.with_body(*_without_settled_guards(node.body, last)))
+            case _:
+                result.append(node)
+    return tuple(result)
 
 
 def _require_serial(draft: Draft, loop: Loop, advice: str = "") -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from tl_dpnp.lowering.nest import Access, Assign, Loop, Node, Number, Stage, Total, leaves, map_assigns
+from tl_dpnp.lowering.nest import Access, Assign, Loop, MultiplyAdd, Node, Number, Stage, Total, leaves, map_assigns
 from tl_dpnp.lowering.schedule.draft import Draft
 
 __all__ = ["Decomposed", "decompose_reduction", "rfactor"]
@@ -53,7 +53,7 @@ def rfactor(draft: Draft, loop: str) -> Decomposed:
     found = draft.loop(loop)
     draft.require(found.reduction, f"{loop} is no reduction")
     draft.require(found.kind == "serial" and not found.pipelined, f"{loop} is not a plain serial loop")
-    draft.require(not found.guards and not found.derived, f"{loop} is guarded or computes variables")
+    draft.require(not found.derived, f"{loop} computes variables")
     draft.require(found.static_range is not None, f"the range of {loop} is not known")
     path = draft.path_to(loop)
     draft.require(all(isinstance(node, Loop) for node in path), "a stage lies around it")
@@ -70,6 +70,9 @@ def rfactor(draft: Draft, loop: str) -> Decomposed:
         draft.require(not inside & {v for index in target.indices for v in index},
                       f"{target} is not the same for all iterations of {top.variable}")
 
+    for leaf in updates if found.guards else ():
+        draft.require(_adds_zero_beyond(loop, leaf.assign),
+                      f"{loop} is guarded, and {leaf.assign} is more than a sum of what it reads")
     parts = {target: replace(target.buffer, name=draft.fresh(f"{target.buffer.name}_{loop}")) for target in targets}
     first, last = draft.fresh(loop), draft.fresh(loop)
 
@@ -80,10 +83,25 @@ def rfactor(draft: Draft, loop: str) -> Decomposed:
         return part(access, loop) if access in parts else access
 
     draft.replace(loop, lambda node: (replace(node, reduction=False, body=map_assigns(node.body, redirect)),))
-    plain = replace(found, reduction=False, prefetch=False)
+    plain = replace(found, reduction=False, prefetch=False, guards=())
     inits = (Assign(part(target, first), Number(0, target.buffer.element), "init") for target in targets)
     totals = (Assign(target, Total(target, part(target, last)), "update") for target in targets)
     before: Node = replace(plain, variable=first, body=tuple(inits))
     after: Node = replace(plain, variable=last, reduction=True, body=tuple(totals))
     draft.replace(top.variable, lambda node: (before, node, after))
     return Decomposed({loop: first}, {loop: last})
+
+
+def _adds_zero_beyond(loop: str, assign: Assign) -> bool:
+    """Whether an update adds 0 where all that it reads in iterations of a loop beyond its guard is 0.
+
+    A vector's lanes that are not loaded are.
+    """
+    match assign.value:
+        case MultiplyAdd(Access() as left, Access() as right, Access() as before):
+            factors = [left, right]
+        case Total(Access() as before, Access() as term):
+            factors = [term]
+        case _:
+            return False
+    return before == assign.target and all(any(loop in index for index in access.indices) for access in factors)

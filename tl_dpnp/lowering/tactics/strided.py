@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import mul
@@ -16,7 +15,7 @@ from tl_dpnp.lowering.tile_cycles import TileCycles, vector_width
 from tl_dpnp.lowering.tiling import Tiling, vector_tiling
 from tl_dpnp.target.core import Core
 
-__all__ = ["needs_panels", "panel_schedule", "tiling_across", "transposed_schedule"]
+__all__ = ["needs_panels", "panel_schedule", "strided_cycles", "tiling_across", "transposed_schedule"]
 
 #: Bytes of such a copy that is made at once where tiles of rows can have their own.
 _LARGEST_COPY = 1 << 14
@@ -24,8 +23,6 @@ _LARGEST_COPY = 1 << 14
 _DOUBT_ACROSS = 0.1
 #: How many times as much there is to transpose where vectors along the columns are taken for faster in any case.
 _HALF = 2
-#: Cycles in which a vector of a copy is loaded and stored.
-_MOVES = 2
 
 
 def needs_panels(contraction: Contraction, tiling: Tiling, width: int, strided: Sequence[tuple[str, object]]) -> bool:
@@ -77,18 +74,51 @@ def tiling_across(contraction: Contraction, core: Core) -> Tiling | None:
     if not only_sets(contraction) or not strided_along(contraction, "m") or contraction.sums > 1 or columns == 1:
         return None
     turned = replace(contraction, rows=columns, columns=rows)
-    width = vector_width(turned, core)
-    # As if all vectors were whole: columns that are left over share none.
-    whole = replace(turned, rows=-(-columns // width) * width)
-    tiling = vector_tiling(whole, core)
+    whole = _in_whole_vectors(turned, core)
+    width, tiling = vector_width(turned, core), vector_tiling(whole, core)
     divides = _divides(turned, tiling, width)
-    if not divides and rows * -(-columns // width) * width * contraction.element.bytes > _LARGEST_COPY:
+    assert isinstance(whole.rows, int)
+    if not divides and rows * whole.rows * contraction.element.bytes > _LARGEST_COPY:
         return None
-    copies = rows, columns, *((depth, columns) if strided_along(contraction, "n") else ())
+    copies = _copies_across(contraction)
     if divides and _HALF * sum(map(mul, copies[::2], copies[1::2])) <= rows * depth:
         return tiling
-    own = _cycles(contraction, vector_tiling(contraction, core), core, (rows, depth))
-    return tiling if _cycles(whole, tiling, core, copies) < (1 - _DOUBT_ACROSS) * own else None
+    faster = _cycles(whole, tiling, core, copies) < (1 - _DOUBT_ACROSS) * _cycles_of_rows(contraction, core)
+    return tiling if faster else None
+
+
+def strided_cycles(contraction: Contraction, core: Core, across: Tiling | None) -> float:
+    """Estimate the cycles of a product of known sizes, and of what is transposed for it.
+
+    That is C, and vectors run along its columns, where there is a tiling `across` it, else A.
+    """
+    if across is None:
+        return _cycles_of_rows(contraction, core)
+    turned = replace(contraction, rows=contraction.columns, columns=contraction.rows)
+    return _cycles(_in_whole_vectors(turned, core), across, core, _copies_across(contraction))
+
+
+def _in_whole_vectors(contraction: Contraction, core: Core) -> Contraction:
+    """Return the product as if all vectors were whole: rows that are left over share none."""
+    assert isinstance(contraction.rows, int)
+    width = vector_width(contraction, core)
+    return replace(contraction, rows=-(-contraction.rows // width) * width)
+
+
+def _copies_across(contraction: Contraction) -> tuple[int, ...]:
+    """Return the sizes of the matrices that are transposed where vectors run along the columns of C."""
+    rows, columns, depth = contraction.rows, contraction.columns, contraction.depth
+    assert isinstance(rows, int)
+    assert isinstance(columns, int)
+    assert isinstance(depth, int)
+    return rows, columns, *((depth, columns) if strided_along(contraction, "n") else ())
+
+
+def _cycles_of_rows(contraction: Contraction, core: Core) -> float:
+    assert isinstance(contraction.rows, int)
+    assert isinstance(contraction.depth, int)
+    copies = contraction.rows, contraction.depth
+    return _cycles(contraction, vector_tiling(contraction, core), core, copies)
 
 
 def _divides(contraction: Contraction, tiling: Tiling, width: int) -> bool:
@@ -106,7 +136,7 @@ def _cycles(contraction: Contraction, tiling: Tiling, core: Core, copies: Sequen
                contraction.depth * estimate.cycles(tile, shares=shares))
     width = vector_width(contraction, core)
     vectors = sum(-(-one // width) * other for one, other in zip(copies[::2], copies[1::2], strict=True))
-    return product + vectors * max(_MOVES, 2 * core.shuffle * math.log2(width))
+    return product + vectors * core.transposition(width)
 
 
 def transposed_schedule(contraction: Contraction, tiling: Tiling, core: Core) -> Schedule:

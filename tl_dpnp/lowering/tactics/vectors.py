@@ -6,7 +6,14 @@ from tl_dpnp.lowering.contraction import JAM, OUTPUT, Contraction, only_sets
 from tl_dpnp.lowering.nest import leaves
 from tl_dpnp.lowering.packing import count, pack, strided_along
 from tl_dpnp.lowering.schedule import Schedule
-from tl_dpnp.lowering.tactics.strided import needs_panels, panel_schedule, tiling_across, transposed_schedule
+from tl_dpnp.lowering.tactics.inner_products import inner_product_schedule, inner_tile
+from tl_dpnp.lowering.tactics.strided import (
+    needs_panels,
+    panel_schedule,
+    strided_cycles,
+    tiling_across,
+    transposed_schedule,
+)
 from tl_dpnp.lowering.tactics.tactic import Place, TiledTactic
 from tl_dpnp.lowering.tactics.tiles import SMALL_TILE, tile_columns
 from tl_dpnp.lowering.tactics.vector_tiles import finish_tile, tile_rows
@@ -18,6 +25,8 @@ __all__ = ["Vectors", "vector_schedule"]
 
 #: Columns of the smallest tile where parts of vectors need no tiles of their own.
 _PAIR = 2
+#: Part of the estimated time that vectors along the sum must save.
+_DOUBT_INNER = 0.2
 #: Vectors that one iteration of a loop sums whose lanes are summed apart.
 _SUMS_PER_ITERATION = 4
 
@@ -53,6 +62,9 @@ def vector_schedule(contraction: Contraction, core: Core, tiling: Tiling | None 
     """
     width = vector_width(contraction, core)
     across = tiling_across(contraction, core)
+    inner = inner_tile(contraction, core) if tiling is None else None
+    if inner is not None and inner.cycles < (1 - _DOUBT_INNER) * strided_cycles(contraction, core, across):
+        return inner_product_schedule(contraction, inner, core)
     if tiling is None and across is not None:
         return transposed_schedule(contraction, across, core)
     tiling = tiling or vector_tiling(contraction, core)
