@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.lowering.support import gemm
 from tl_dpnp.lowering.nest import leaves
+from tl_dpnp.lowering.tactics.strided import strided_tiling
 from tl_dpnp.lowering.tactics.vectors import vector_schedule
 from tl_dpnp.lowering.tile_cycles import TileCycles, most_columns, vector_width
 from tl_dpnp.lowering.tiling import vector_tiling
@@ -142,6 +143,19 @@ def test_choices_for_transposed_factors(core, golden: Callable[[str, str], None]
         way = next((way for name, way in ways.items() if name in steps), "along rows")
         lines.append(f"{element} {m}x{n}x{k} t.{'nt'[transposed]}: vectors {way}\n")
     golden(f"transposed.{request.node.callspec.id}.txt", "".join(lines))
+
+
+@pytest.mark.parametrize(("sizes", "element", "vectors"), [
+    # Of four vectors, a copy would be 17 or 29 KB, together with what is copied more than the nearest cache.
+    ((118, 8, 69), F32, 2), ((112, 17, 115), F64, 2), ((117, 10, 56), F32, 3),
+    # What a copy of all rows has room for; one that is read so often that it does not count.
+    ((62, 5, 26), F32, 4), ((112, 117, 115), F64, 4),
+])
+def test_tiles_with_copies_of_their_own_are_lower(sizes, element, vectors):
+    contraction = gemm(*sizes, element=element, transposes=(True, False))
+    assert strided_tiling(contraction, INTEL_SERVER).vectors == vectors
+    assert vector_tiling(contraction, INTEL_SERVER).vectors == 4
+    assert vector_tiling(contraction, INTEL_SERVER, vectors).vectors <= vectors
 
 
 @pytest.mark.parametrize("core", [ZEN5, INTEL_SERVER, AVX2], ids=str)

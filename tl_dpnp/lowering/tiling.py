@@ -44,17 +44,19 @@ class Tiling:
         return f"{self.vectors} vectors x {self.columns} columns, k by {self.unroll}"
 
 
-def vector_tiling(contraction: Contraction, core: Core) -> Tiling:
-    """Return the default tiling for the vector form.
+def vector_tiling(contraction: Contraction, core: Core, highest: int | None = None) -> Tiling:
+    """Return the default tiling for the vector form, of tiles that are at most so many vectors high.
 
     That of products with two sums for each element is that of twice as many columns.
     """
     if contraction.sums > 1 and contraction.columns != 1:
         columns = contraction.columns
         doubled = columns if not isinstance(columns, int) else contraction.sums * columns
-        tiling = vector_tiling(replace(contraction, columns=doubled, sums=1), core)
+        tiling = vector_tiling(replace(contraction, columns=doubled, sums=1), core, highest)
         return replace(tiling, columns=-(-tiling.columns // contraction.sums))
-    numbers, estimate, tile = core.tiles, TileCycles.of(contraction, core), _usual_tile(contraction, core)
+    if highest is not None:
+        core = replace(core, tiles=replace(core.tiles, highest=min(core.tiles.highest, highest)))
+    numbers, estimate, tile = core.tiles, TileCycles.of(contraction, core), _usual_tile(contraction, core, highest)
     if contraction.jam == 1:
         across = _tile_across(estimate)
         if across is not None:
@@ -87,10 +89,13 @@ def _tile_across(estimate: TileCycles) -> Tiling | None:
     return Tiling(*best, max(unrolling(depth, products, core.tiles), _BLOCK))
 
 
-def _usual_tile(contraction: Contraction, core: Core) -> tuple[int, int]:
+def _usual_tile(contraction: Contraction, core: Core, highest: int | None) -> tuple[int, int]:
     """Return the height and width of the tiles of most products."""
     numbers, registers = core.tiles, core.accumulators
     vectors = _tile_height(contraction, vector_width(contraction, core), numbers)
+    if highest is not None and vectors > highest:
+        vectors = even_tile(-(-contraction.rows // vector_width(contraction, core)), highest) if (
+            isinstance(contraction.rows, int)) else highest
     if contraction.jam > 1:
         registers = core.accumulators_jammed // contraction.jam
     elif vectors == 1:

@@ -35,6 +35,9 @@ class TileNumbers:
     it is given, has the most terms of shorter sums whose tiles are at most so many vectors high and have so many at
     most, where nothing is added to: a core that looks ahead far enough computes the next tile while it stores this one.
 
+    A copy for a tile of rows that is higher than most has `bytes_of_panel` at most: a quarter of the nearest cache,
+    since what is copied passes through that, too.
+
     For operands from memory: they are fetched up to `bytes_ahead` of their use.  Up to `narrow` columns the first
     factor decides how fast a product is.  Memory decides up to `bound_by_memory` vector operations a byte; up to
     `bound_of_a_line`, tiles of one vector and of `columns_of_a_line`, from the least to the most, are fast enough.
@@ -55,6 +58,7 @@ class TileNumbers:
     short_iteration_of_a_row: int = 128
     deep_sum: int = 12
     short_tile: tuple[int, int, int] | None = None
+    bytes_of_panel: int = 12 << 10
     bytes_ahead: int = 48 << 10
     narrow: int = 16
     bound_by_memory: float = 1 / 3

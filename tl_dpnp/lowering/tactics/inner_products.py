@@ -25,6 +25,8 @@ _ROWS = (8, 4, 2)
 _OTHERS = 2
 #: Vectors of terms that one iteration adds up: two, so that loops end less often.
 _UNROLLED = 2
+#: Cycles of the chain of additions at the end, which nothing overlaps with in a small product.
+_START = 25
 #: Cycles in which a vector of a copy is loaded and stored.
 _MOVES = 2
 
@@ -74,8 +76,9 @@ def _cycles(contraction: Contraction, core: Core, height: int, wide: int) -> flo
     steps, splits = -(-depth // width), _splits(contraction)
     copied = columns * steps * (core.transposition(width) if strided_along(contraction, "k") else _MOVES * splits)
     tiles = [(high, wide_, times * often) for high, times in cut(rows, height) for wide_, often in cut(columns, wide)]
-    return copied + sum(times * (steps * core.inner(high, wide_, splits=splits) + wide_ * core.lane_sums(high, width))
-                        for high, wide_, times in tiles)
+    return _START + copied + sum(
+        times * (steps * core.inner(high, wide_, splits=splits) + wide_ * core.lane_sums(high, width))
+        for high, wide_, times in tiles)
 
 
 def _splits(contraction: Contraction) -> bool:

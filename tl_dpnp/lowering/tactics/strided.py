@@ -15,14 +15,30 @@ from tl_dpnp.lowering.tile_cycles import TileCycles, vector_width
 from tl_dpnp.lowering.tiling import Tiling, vector_tiling
 from tl_dpnp.target.core import Core
 
-__all__ = ["needs_panels", "panel_schedule", "strided_cycles", "tiling_across", "transposed_schedule"]
+__all__ = ["needs_panels", "panel_schedule", "strided_cycles", "strided_tiling", "tiling_across", "transposed_schedule"]
 
 #: Bytes of such a copy that is made at once where tiles of rows can have their own.
 _LARGEST_COPY = 1 << 14
+#: Part of the multiply-adds from which on a copy counts.
+_NOTICED = 1 / 8
 #: Part of the estimated time that vectors along the columns of C must save.
 _DOUBT_ACROSS = 0.1
 #: How many times as much there is to transpose where vectors along the columns are taken for faster in any case.
 _HALF = 2
+
+
+def strided_tiling(contraction: Contraction, core: Core) -> Tiling:
+    """Return the default tiling of a product, whose tiles are lower where they have copies that count."""
+    tiling = vector_tiling(contraction, core)
+    if not needs_panels(contraction, tiling, vector_width(contraction, core), strided_along(contraction, "m")):
+        return tiling
+    assert isinstance(contraction.depth, int)
+    assert isinstance(contraction.columns, int)
+    width = vector_width(contraction, core)
+    if core.transposition(width) * core.multiply_adds < _NOTICED * contraction.columns:
+        return tiling
+    highest = core.tiles.bytes_of_panel // (contraction.depth * core.vector_bytes)
+    return vector_tiling(contraction, core, max(core.tiles.vectors, highest))
 
 
 def needs_panels(contraction: Contraction, tiling: Tiling, width: int, strided: Sequence[tuple[str, object]]) -> bool:
@@ -30,11 +46,16 @@ def needs_panels(contraction: Contraction, tiling: Tiling, width: int, strided: 
 
     A copy of all rows would not stay in the nearest cache; that of a tile of rows serves all tiles of columns.
     """
+    return bool(strided) and _exceeds_a_copy(contraction) and (
+        isinstance(contraction.rows, int) and contraction.rows > tiling.vectors * width)
+
+
+def _exceeds_a_copy(contraction: Contraction) -> bool:
+    """Whether the first factor of a product of known sizes is larger than what is copied at once."""
     rows, columns, depth = contraction.rows, contraction.columns, contraction.depth
-    if not (isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int) and strided):
+    if not (isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int)):
         return False
-    return (contraction.jam == 1 and rows > tiling.vectors * width
-            and rows * depth * contraction.element.bytes > _LARGEST_COPY)
+    return contraction.jam == 1 and rows * depth * contraction.element.bytes > _LARGEST_COPY
 
 
 def panel_schedule(contraction: Contraction, tiling: Tiling, core: Core) -> Schedule:

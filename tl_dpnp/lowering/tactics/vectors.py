@@ -11,6 +11,7 @@ from tl_dpnp.lowering.tactics.strided import (
     needs_panels,
     panel_schedule,
     strided_cycles,
+    strided_tiling,
     tiling_across,
     transposed_schedule,
 )
@@ -18,7 +19,7 @@ from tl_dpnp.lowering.tactics.tactic import Place, TiledTactic
 from tl_dpnp.lowering.tactics.tiles import SMALL_TILE, tile_columns
 from tl_dpnp.lowering.tactics.vector_tiles import finish_tile, tile_rows
 from tl_dpnp.lowering.tile_cycles import TileCycles, vector_width
-from tl_dpnp.lowering.tiling import Tiling, memory_tiling, vector_tiling
+from tl_dpnp.lowering.tiling import Tiling, memory_tiling
 from tl_dpnp.target.core import Core
 
 __all__ = ["Vectors", "vector_schedule"]
@@ -26,7 +27,7 @@ __all__ = ["Vectors", "vector_schedule"]
 #: Columns of the smallest tile where parts of vectors need no tiles of their own.
 _PAIR = 2
 #: Part of the estimated time that vectors along the sum must save.
-_DOUBT_INNER = 0.2
+_DOUBT_INNER = 0.18
 #: Vectors that one iteration of a loop sums whose lanes are summed apart.
 _SUMS_PER_ITERATION = 4
 
@@ -48,7 +49,7 @@ class Vectors(TiledTactic):
 
     @property
     def default_tiling(self) -> Tiling:
-        return vector_tiling(self.contraction, self.place.device.core)
+        return strided_tiling(self.contraction, self.place.device.core)
 
     def room(self, rows: int) -> tuple[int, int]:
         core = self.place.device.core
@@ -58,7 +59,7 @@ class Vectors(TiledTactic):
 def vector_schedule(contraction: Contraction, core: Core, tiling: Tiling | None = None) -> Schedule:
     """Schedule a nest for the vector form: one work-item, rows in vectors, a tile of C in registers.
 
-    `tiling` is by default `vector_tiling`.
+    `tiling` is by default `strided_tiling`, the `vector_tiling` of most products.
     """
     width = vector_width(contraction, core)
     across = tiling_across(contraction, core)
@@ -67,7 +68,7 @@ def vector_schedule(contraction: Contraction, core: Core, tiling: Tiling | None 
         return inner_product_schedule(contraction, inner, core)
     if tiling is None and across is not None:
         return transposed_schedule(contraction, across, core)
-    tiling = tiling or vector_tiling(contraction, core)
+    tiling = tiling or strided_tiling(contraction, core)
     schedule = Schedule(contraction.nest)
     if _sums_in_lanes(contraction, width):
         _sum_in_lanes(schedule, contraction, width)
