@@ -185,7 +185,7 @@ class Schedule:
         Every assignment in the loop must use it in exactly one index of its target, or what a fused loop computes
         from it, and no guard may depend on it.  A reduction may be vectorized that adds elements of registers, as
         `rfactor` leaves them.  Two vectorized loops inside one another are a copy, squares of which are transposed in
-        registers.
+        registers, or the inner one sets or adds up lanes of registers, of which each lane of the outer one has some.
         """
         self._apply(Step("vectorize", (loop,)), lambda d: loops.vectorize(d, loop))
 
@@ -235,7 +235,8 @@ class Schedule:
 
         The loop is no reduction any more, so that it can be vectorized.  The result names its copies: that which sets
         the sums to zero and that which adds them up.  Floating-point sums come out in another order.  Refused for
-        loops of unknown range and after the reduction was decomposed.
+        loops of unknown range, after the reduction was decomposed, and for guarded loops that add more than products of
+        what depends on them: lanes beyond the guard add 0.
         """
         return self._apply(Step("rfactor", (loop,)), lambda d: reductions.rfactor(d, loop))
 
