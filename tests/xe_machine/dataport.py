@@ -114,7 +114,8 @@ def _scattered(send: Send, address_size: int, block: int, count: int, space: str
             raise MachineError("the address of a message has no value")
         kind = np.uint32 if address_size == 4 else np.uint64
         addresses = registers.data[where].reshape(-1).view(kind).astype(np.uint64)
-        if (addresses % np.uint64(min(size, 4))).any():
+        # Bytes may begin anywhere: the compiler chooses them for words that it does not know to be aligned.
+        if block and (addresses % np.uint64(min(size, 4))).any():
             raise MachineError(f"an address that is no multiple of {min(size, 4)}")
         first, length = (send.data, send.data_length) if is_store else (send.result, send.returned)
         step = 8 * held
