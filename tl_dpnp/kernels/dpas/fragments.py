@@ -154,6 +154,14 @@ class Loader:
 
     def packed(self, parts: Sequence[ir.Value], bits: int) -> ir.Value:
         """Return elements side by side in 32 bits, the first one lowest."""
+        narrow = ir.IntType(bits)
+        fills = bits < I32.width == bits * len(parts)
+        if fills and not self.emulated and all(part.type == narrow for part in parts):
+            # A move for each: of what is shifted and put together compilers make more.
+            vector = undefined(ir.VectorType(narrow, len(parts)))
+            for number, part in enumerate(parts):
+                vector = self.builder.insert_element(vector, part, constant(I32, number))
+            return self.builder.bitcast(vector, I32)
         word: ir.Value | None = None
         for number, part in enumerate(parts):
             wide = part if part.type == I32 else self.builder.zext(part, I32)

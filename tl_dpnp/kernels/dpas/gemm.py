@@ -392,8 +392,8 @@ class _Emitter:
 
     def tiles(
         self, first_row: ir.Value, first_column: ir.Value
-    ) -> tuple[dict[bool, LocalTile], ir.Value | None]:
-        """Return what packs A (True) and B, those of them that are packed, and whether words can be loaded for that."""
+    ) -> tuple[dict[bool, LocalTile], tuple[ir.Value | None, ...]]:
+        """Return what packs A (True) and B, those of them that are packed, and whether words can be loaded of each."""
         kernel, product, builder, place = self.kernel, self.product, self.builder, self.place
         base = self.scratch
         assert base is not None
@@ -401,18 +401,18 @@ class _Emitter:
         item = builder.add(builder.mul(subgroup, index(kernel.row.execution_size)), place.lane)
         items = kernel.row.execution_size * place.rows * place.columns
         b = Matrix(product.b.pointer, product.b.element, (product.b.strides[1], product.b.strides[0]))
-        result, needed = {}, []
+        result, possible = {}, list[ir.Value | None]()
         for piece, matrix, size, first in zip(
                 piece_words(kernel, place.rows, place.columns), (product.a, b), (product.m, product.n),
                 (first_row, first_column), strict=True):
             if not packs(kernel, piece):
                 continue
             found = None if matrix.element == F32 else needed_for_words(matrix.strides, size, piece)
-            needed.append((matrix, found))
+            possible.append(self.words_possible(matrix, found))
             result[piece.across] = LocalTile(
                 builder, self.loader(matrix), piece, matrix, first, size, item, items, base, found is not None)
             base = builder.gep(base, [index(kernel.steps * piece.size)])
-        return result, self.words_possible(needed)
+        return result, tuple(possible)
 
     def line_layouts(self) -> dict[bool, LineLayout]:
         """Return how messages load all operands that are packed, A (True) and B; nothing where they do not."""
@@ -488,19 +488,16 @@ class _Emitter:
         first = builder.mul(number, index(blocks * piece.terms * piece.fragment))
         return LocalReads(accumulators, piece, builder.gep(base, [first]), blocks, piece.across)
 
-    def words_possible(self, needed: Sequence[tuple[Matrix, list[tuple[object, int]] | None]]) -> ir.Value | None:
-        """Return whether narrow elements of matrices can be loaded by words, None where that is known."""
+    def words_possible(self, matrix: Matrix, needed: list[tuple[object, int]] | None) -> ir.Value | None:
+        """Return whether narrow elements of a matrix can be loaded by words, None where they are not, or are f32."""
+        if needed is None:
+            return None
         builder = self.builder
-        conditions = [
-            builder.icmp_unsigned("==", builder.and_(value, index(divisor - 1)), index(0))
-            for _, found in needed for value, divisor in found or () if not isinstance(value, int)
-        ]
-        narrow = [matrix.pointer for matrix, found in needed if found is not None]
-        if narrow:
-            addresses = functools.reduce(builder.or_, [builder.ptrtoint(pointer, I64) for pointer in narrow])
-            misaligned = builder.and_(addresses, index(WORD_BITS // 8 - 1))
-            conditions.append(builder.icmp_unsigned("==", misaligned, index(0)))
-        return functools.reduce(builder.and_, conditions) if conditions else None
+        known = [(builder.ptrtoint(matrix.pointer, I64), WORD_BITS // 8)]
+        known += [(value, divisor) for value, divisor in needed if not isinstance(value, int)]
+        conditions = [builder.icmp_unsigned("==", builder.and_(value, index(divisor - 1)), index(0))
+                      for value, divisor in known]
+        return functools.reduce(builder.and_, conditions)
 
     def total(self, sums: Sequence[ir.Value]) -> list[ir.Value]:
         """Return the sums of the leading and of the smaller products together, where they are apart."""

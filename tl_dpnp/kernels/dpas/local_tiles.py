@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
 from llvmlite import ir
 
+from tl_dpnp.kernels.dpas.element_loads import joined_elements, load_element
 from tl_dpnp.kernels.dpas.fragments import Loader, Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.pieces import WORD_BITS, Piece, Unit, unit_of
-from tl_dpnp.kernels.llvm import I32, I64, constant, counted_loop, index, lanes, undefined, vector_of
+from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, constant, counted_loop, index, lanes, undefined, vector_of
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32
 
@@ -31,7 +33,7 @@ class LocalTile:
 
     `item` is the work-item's number among `items`.  `base` points to the words of the first piece of a panel; an
     offset, in words, says which one is meant.  The matrix has strides along lines and along k; `wide` allows loads of
-    whole words of it.
+    whole words of it.  Units of one that is `single` are a word each, loaded element by element.
     """
 
     builder: ir.IRBuilder
@@ -44,12 +46,34 @@ class LocalTile:
     items: int
     base: ir.Value
     wide: bool
+    single: bool = False
+
+    @property
+    def by_elements(self) -> LocalTile:
+        """The same with units of a word that is loaded by elements; itself where elements share bytes.
+
+        Each has places of its own, which are computed where they are used first.
+        """
+        return self if self.shares_bytes else replace(self, wide=False, single=True)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether single words of a piece may be packed all at once beside the sums, where registers are long."""
+        kernel = self.loader.kernel
+        return not (self.shares_bytes or kernel.is_large or kernel.row.execution_size == 8)
+
+    @property
+    def shares_bytes(self) -> bool:
+        """Whether elements share bytes: they are loaded by words, or by `fill`."""
+        return self.matrix.element.is_subbyte
 
     # --- what each work-item does ------------------------------------------------------------------------------------
 
     @cached_property
     def unit(self) -> Unit:
         """What the strides allow to load at a time."""
+        if self.single:
+            return Unit(1, 1, self.matrix.strides[1] == 1)
         return unit_of(self.piece, self.matrix.strides, self.size, self.items, self.matrix.element == F32, self.wide)
 
     @property
@@ -126,13 +150,28 @@ class LocalTile:
         by_words = self.wide and self.matrix.element != F32
         return self.unit.lines * self.unit.words * (1 if by_words else self.piece.per_word)
 
-    def fetch(self, number: int, k: ir.Value) -> list[ir.Value]:
-        """Load a unit of this work-item's share of the piece that starts at k, all of which is inside of the matrix."""
+    def along(self, k: ir.Value) -> ir.Value:
+        """Return how many strides, or elements where the stride is not known, a place along k is from the first one.
+
+        What a loop adds then, it need not multiply.
+        """
+        return self.builder.mul(k, size_value(self.matrix.strides[1])) if self.is_open else k
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the stride along k is not known, of elements that do not share bytes."""
+        return not isinstance(self.matrix.strides[1], int) and not self.shares_bytes
+
+    def source(self, number: int, along: ir.Value) -> ir.Value:
+        """Return the pointer to a unit of the piece that is so far `along` k."""
+        return self.loader.moved(self.sources[number], along, 1 if self.is_open else self.matrix.strides[1])
+
+    def fetch(self, number: int, along: ir.Value) -> list[ir.Value]:
+        """Load a unit of this work-item's share of the piece that is so far `along` k, all of it in the matrix."""
         unit, matrix = self.unit, self.matrix
         ahead = self.places[number].ahead * self.piece.per_word
         # Constant distances come last: what a loop changes is added once for all of them, and each takes no register.
-        start = self.loader.moved(self.loader.moved(self.sources[number], k, matrix.strides[1]), ahead,
-                                  matrix.strides[1])
+        start = self.loader.moved(self.source(number, along), ahead, matrix.strides[1])
         if unit.along and (self.wide or matrix.element == F32):
             return [self.load(start, unit.words * self.piece.per_word)]
         return [self.load(self.loader.moved(start, place, matrix.strides[1]), unit.lines)
@@ -146,8 +185,15 @@ class LocalTile:
         elif count * element.bits % WORD_BITS == 0:
             type_ = vector_of(I32, count * element.bits // WORD_BITS)
         else:
+            if self.has_messages and element.bits == 8:
+                return load_element(self.builder, pointer, element.bits, self.loader.kernel.row.execution_size)
             type_ = ir.IntType(element.bits)
         return self.builder.load(self.loader.cast(pointer, type_), align=min(4, element.bytes * count))
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether messages load single elements, as words."""
+        return not self.loader.emulated and self.matrix.pointer.type.addrspace == GLOBAL
 
     def commit(self, number: int, fetched: Sequence[ir.Value], offset: ir.Value) -> None:
         """Pack a unit that was fetched and store it, `offset` words behind the base."""
@@ -167,10 +213,12 @@ class LocalTile:
                   for place in range(0, len(line), per_word)] for line in split]
                 for term in range(self.piece.terms)
             ]
+        if not self.wide:
+            lanes_ = self.loader.kernel.row.execution_size
+            return [[[joined_elements(self.builder, loads, self.piece.bits, lanes_) if loads[0].type == I32
+                      else self.loader.packed(loads, self.piece.bits)]]]
         if len(loads) == 1:
             return [[self.elements(loads[0])]]
-        if loads[0].type != I32 and lanes(loads[0].type) == 1:
-            return [[[self.loader.packed(loads, self.piece.bits)]]]
         columns = self.transposed(list(loads))
         parts = [self.elements(column) for column in columns]
         return [[[parts[line % per_word][line // per_word]] for line in range(unit.lines)]]
@@ -232,19 +280,57 @@ class LocalTile:
                   else builder.add(self.times(inner, piece.words), word))
         return builder.add(start, within)
 
-    def fill(self, k: ir.Value, end: ir.Value, offset: ir.Value) -> None:
-        """Load and store the piece that starts at k, with zeros from `end` on; one word after the other."""
-        piece, builder, matrix = self.piece, self.builder, self.matrix
+    def fill(self, k: ir.Value, along: ir.Value, end: ir.Value, offset: ir.Value) -> None:
+        """Load and store the piece that starts at k, so far `along` it, with zeros from `end` on, by single words.
+
+        These come one after the other where all of them would take too many registers beside the sums, as bytes do.
+        """
+        piece, builder = self.piece, self.builder
+        if self.has_room and piece.bits > 8:
+            for place in self.places:
+                self.fill_word(place, k, along, end, offset)
+            return
         fast = piece.all_lines if self.by_line else piece.words
 
         def one(number: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             late, quick = self.divided(number, fast)
             line, word = (quick, late) if self.by_line else (late, quick)
-            first = builder.add(k, self.times(word, piece.per_word))
-            bits = self.loader.elements_at(matrix, self.present(line, 1), first, piece.per_word, end)
-            for term in range(piece.terms):
-                value = self.loader.packed([parts[term] for parts in bits], piece.bits)
-                self.store([[value]], _Place(line, word), term, offset)
+            self.fill_word(_Place(line, word), k, along, end, offset)
             return []
 
         counted_loop(builder, self.item, index(piece.all_words), index(self.items), [], one, unrolled=False)
+
+    def fill_word(self, place: _Place, k: ir.Value, along: ir.Value, end: ir.Value, offset: ir.Value) -> None:
+        """Load and store a word of the piece that starts at k, so far `along` it, with zeros from `end` on."""
+        piece, builder, line = self.piece, self.builder, self.present(place.line, 1)
+        if self.shares_bytes:
+            first = builder.add(k, self.times(place.word, piece.per_word))
+            bits = self.loader.elements_at(self.matrix, line, first, piece.per_word, end)
+            grids = [[[self.loader.packed([parts[term] for parts in bits], piece.bits)]]
+                     for term in range(piece.terms)]
+        else:
+            first = builder.add(place.word, index(place.ahead)) if place.ahead else place.word
+            first = self.times(first, piece.per_word)
+            grids = self.packed(self.elements_until(builder.sub(end, k), line, first, along))
+        for term, grid in enumerate(grids):
+            self.store(grid, place, term, offset)
+
+    def elements_until(self, end: ir.Value, line: ir.Value, first: ir.Value, along: ir.Value) -> list[ir.Value]:
+        """Load a word's elements from the `first` one of a piece on, which is so far `along` k; zeros from `end` on."""
+        builder, element, stride = self.builder, self.matrix.element, self.matrix.strides[1]
+        left = builder.trunc(builder.sub(end, first), I32)
+        begin = self.loader.moved(self.matrix.pointer, line, self.matrix.strides[0])
+        start = self.loader.moved(self.loader.moved(begin, along, 1 if self.is_open else stride), first, stride)
+        result = []
+        for place in range(self.piece.per_word):
+            pointer = self.loader.moved(start, place, stride)
+            if self.has_messages:
+                word = load_element(
+                    builder, pointer, element.bits, self.loader.kernel.row.execution_size, left, place)
+                result.append(builder.bitcast(word, ir.FloatType()) if element == F32 else word)
+                continue
+            # Instead of one that is not there the line's first one is loaded, and dropped.
+            inside = builder.icmp_signed(">", left, constant(I32, place))
+            value = self.load(builder.select(inside, pointer, begin), 1)
+            result.append(builder.select(inside, value, ir.Constant(value.type, 0)))
+        return result

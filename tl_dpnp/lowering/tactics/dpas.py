@@ -160,8 +160,7 @@ def _block_kernel(
     is_packed = packed is not None and (terms > 0 or not product.is_static)
     other = None
     if packed is not None and is_packed:
-        # The same for all sizes: what is left of the registers beside the other loops is no more than for these.
-        other = min(packed.lane_blocks, _UNKNOWN), min(packed.column_blocks, _UNKNOWN), packed.steps
+        other = _other_tile(product, packed, local_memory, layout)
     kernel = MicroKernel(row, 1, 1, 1, terms, other=other)
     if _no_blocks(product, kernel) is not None:
         return None
@@ -178,6 +177,19 @@ def _block_kernel(
             shared, sizes, _extent(product, shared, None), *along_k):
         return alone
     return shared
+
+
+def _other_tile(
+    product: NestProduct, packed: MicroKernel, local_memory: int, layout: SubgroupLayout | None
+) -> tuple[int, int, int]:
+    """Return the tile of a packed kernel beside loops that load large blocks: registers are left for no larger one."""
+    rows, columns = min(packed.lane_blocks, _UNKNOWN), min(packed.column_blocks, _UNKNOWN)
+    # Wider ones pack less for each DPAS; elements, which such kernels may have to pack, take most of the instructions.
+    wide = _blocks(product.n.stop, packed.row.repeat, 2 * _UNKNOWN, 2 * _UNKNOWN)
+    kernel = replace(packed, lane_blocks=rows, column_blocks=wide)
+    extents = {_extent(product, kernel, None), _extent(product, kernel, layout)}
+    fits = all(packed_bytes(kernel, *extent) <= local_memory for extent in extents)
+    return rows, wide if fits else columns, packed.steps
 
 
 def _shared_kernel(
