@@ -174,6 +174,18 @@ def test_sizes_that_do_not_go_together_are_refused_as_dpnp_does(resized):
     compare("broadcast", [fused(*given)], [both(*given)])
 
 
+@pytest.mark.parametrize("text", ["dpnp.einsum('ii->i', x) * 2", "dpnp.einsum('iij->j', y)", "dpnp.einsum('ii', x)"])
+def test_diagonals_are_those_of_square_matrices(text, resized):
+    function = function_of(text)
+    calls(function, *[(array(n, n), array(n, n, 4)) for n in (9, 10, 11, 12)])
+    fused = fuse(function)
+    for n, m in ((12, 12), (13, 13), (14, 14), (11, 14), (15, 14), (13, 13)):
+        given = array(n, m), array(n, m, 4)
+        expected = outcome(function, given)
+        found = outcome(fused, given)
+        assert isinstance(found, Exception) == isinstance(expected, Exception), (n, m)
+
+
 def test_arrays_from_outside_keep_their_size(resized):
     weights = array(11, 4)
 

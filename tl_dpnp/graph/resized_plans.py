@@ -4,8 +4,8 @@ Where the number of products in a batch changes from call to call, a trace of ea
 trace leaves a `Template` where everything that it recorded is the same for other sizes: the function has looked at no
 size that changes, nor an operation at one of which it takes a part, and all operations are of those in `OF_ANY_SIZE`,
 which are refused, or do something else, only where axes that had one size have two, or where a size becomes or ceases
-to be 0 or 1.  A call that differs in that, or in the
-magnitude of a size, is traced; one whose kernels would have to be compiled is, too.
+to be 0 or 1.  A call that differs in that, or in the magnitude of a size, is traced; one whose kernels would have to be
+compiled is, too.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class _Template:
 
     `planned` is its graph and how that was partitioned, `classes` has a number for each axis of its nodes that is
     longer than 1, those with the same size the same one; `fixed` are the sizes that stay.  `inputs` are the places of
-    the call's arrays with the classes that each axis is of, `leaves` what of them the graph reads, and `rigid` the
-    strides of those arrays of which it reads parts.
+    the call's arrays with the classes that each axis is of, `leaves` what of them the graph reads.  Of arrays of which
+    it reads parts, `rigid` has the sizes that stay: all, or all but the first.
     """
 
     specialization: Specialization
@@ -70,7 +70,7 @@ class _Template:
     fixed: Mapping[int, int]
     inputs: tuple[tuple[int, tuple[tuple[int, ...], ...]], ...]
     leaves: Mapping[Node, _Axes]
-    rigid: Mapping[int, tuple[int, ...]]
+    rigid: Mapping[int, tuple[int, tuple[int, ...]]]
 
     @classmethod
     def of_trace(cls, trace: Trace, specialization: Specialization, key: CallKey) -> _Template | None:
@@ -99,7 +99,7 @@ class _Template:
         return cls(specialization, planned, partitioning, graph.classes,
                    {number: graph.values[number].value for number in inputs.fixed},
                    tuple((place, tuple(map(tuple, own))) for place, own in inputs.classes.items()), inputs.leaves,
-                   {place: tuple(key.facts[place][1]) for place in inputs.rigid})
+                   {place: (first, tuple(key.facts[place][0][first:])) for place, first in inputs.rigid.items()})
 
     def resized(self, key: CallKey) -> Specialization | None:
         """Return the plan for a call; None if it has to be traced."""
@@ -149,7 +149,8 @@ class _Template:
         sizes = dict(self.fixed)
         for place, numbers in self.inputs:
             shape, strides = key.facts[place][:2]
-            if tuple(strides) != self.rigid.get(place, c_strides(shape)) or tuple(strides) != c_strides(shape):
+            first, sizes_that_stay = self.rigid.get(place, (len(shape), ()))
+            if tuple(strides) != c_strides(shape) or tuple(shape[first:]) != sizes_that_stay:
                 return None
             for size, own in zip(shape, numbers, strict=True):
                 if any(sizes.setdefault(number, size) != size for number in own):
@@ -199,7 +200,7 @@ class _Inputs:
 
     `classes` are those of the axes of each array, by its place, and `leaves` are the nodes of arrays; `fixed` are the
     classes whose sizes stay.  Arrays of which there are parts keep the places of their elements: those at the places
-    `rigid` may differ in their first size alone, of which there is all.
+    `rigid` keep all sizes from an axis on, the first where there is not all of that.
     """
 
     def __init__(self, graph: GraphValues, places: Mapping[int, int], key: CallKey) -> None:
@@ -208,7 +209,7 @@ class _Inputs:
         self.classes: dict[int, list[set[int]]] = {}
         self.leaves: dict[Node, _Axes] = {}
         self.fixed: set[int] = set()
-        self.rigid: set[int] = set()
+        self.rigid: dict[int, int] = {}
         for node in graph.nodes:
             if any(map(is_dynamic, node.shape)) or 0 in node.shape:
                 raise _Refused
@@ -260,7 +261,7 @@ class _Inputs:
         axes = _axes_of(node, shape, strides)
         parts = [axis for axis, stride in enumerate(node.strides) if axes[axis] is None and stride]
         if parts or node.offset or any(size > 1 and axis not in axes for axis, size in enumerate(shape)):
-            self.rigid.add(place)
+            self.rigid[place] = min(self.rigid.get(place, 1), int(0 in axes))
             self._fix(node, parts)
         self.leaves[node] = _Axes(place, axes)
         own = self.classes.setdefault(place, [set() for _ in shape])
@@ -279,7 +280,7 @@ class _Inputs:
             own = self.classes.get(place, ())
             if node.offset == 0 and len(own) == len(node.shape) and node.strides == c_strides(node.shape):
                 found = own[axis]
-                if axis and place in self.rigid:
+                if axis >= self.rigid.get(place, len(own)):
                     return
         if not found:
             raise _Refused
