@@ -28,13 +28,12 @@ class Planned:
     """The graph of `roots`, which are written to arrays of a USM type on a queue, and the requests for its kernels.
 
     `coalesced` are the roots of the graph that was partitioned, and `registers` counts those of the arrays that there
-    were before.  `choice` is what kernels are given because it varies.
+    were before.
     """
 
     roots: Mapping[Node, Array]
     coalesced: Mapping[Node, Array]
     requests: Sequence[KernelRequest]
-    choice: Choice | None
     device: WorkGroups
     usm_type: str
     queue: Any

@@ -20,7 +20,7 @@ from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.kernels import request_kernel
 from tl_dpnp.graph.keys import CallKey, without_sizes
 from tl_dpnp.graph.nodes import Array, Assemble, Contract, Map, Node, Number, Parameter, Part, Reduce, Take, View
-from tl_dpnp.graph.plan import KernelStep, Plan
+from tl_dpnp.graph.plan import Plan, Step
 from tl_dpnp.graph.planning import Planned, kernel_steps
 from tl_dpnp.graph.repartition import Partitioning
 from tl_dpnp.graph.results import new_arrays
@@ -135,13 +135,13 @@ class _Template:
         if slots != plan.slots or not all(request.is_known for request in requests):
             return None
         made: set[int] = set()
-        steps: list[KernelStep] = []
+        steps: list[Step] = []
         for step, like in zip(kernel_steps(requests, whole, planned.usm_type, planned.queue, made.__contains__),
                               plan.steps, strict=True):
             made.update(each.slot for each in step.allocations)
             step.report = like.report  # one graph is enough for all sizes
             steps.append(step)
-        other = Plan(plan.slots, list(steps), plan.make, plan.inputs, plan.tape)
+        other = Plan(plan.slots, steps, plan.make, plan.inputs, plan.tape)
         return replace(self.specialization, plan=other)
 
     def _sizes(self, key: CallKey) -> dict[int, int] | None:

@@ -397,7 +397,7 @@ class Trace:
             self.choices.append(choice)
         if self.observed:
             alone = not self.steps
-            self.planned = Planned(rest, graph, requests, choice, device, usm_type, queue, registers) if alone else None
+            self.planned = Planned(rest, graph, requests, device, usm_type, queue, registers) if alone else None
         for step in kernel_steps(requests, whole, usm_type, queue, lambda slot: self.registers[slot] is not None):
             self.compilations += step.report.compiled
             self.compiling.done = self.compilations
