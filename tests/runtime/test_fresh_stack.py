@@ -118,6 +118,23 @@ def test_an_interrupt_leaves_no_thread(monkeypatch):
     assert threading.active_count() == before
 
 
+def test_an_interrupt_leaves_no_thread_that_has_not_begun(monkeypatch):
+    bootstrap = threading.Thread._bootstrap  # what a new thread runs first
+
+    def slow(thread):
+        time.sleep(0.3)
+        bootstrap(thread)
+
+    before = threading.active_count()
+    interrupt = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    interrupt.start()
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(threading.Thread, "_bootstrap", slow)
+        on_fresh_stack(lambda: None)
+    interrupt.join()
+    assert threading.active_count() == before
+
+
 def test_a_second_interrupt_does_not_wait():
     again, end = threading.Event(), threading.Event()
 

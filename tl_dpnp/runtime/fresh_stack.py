@@ -32,6 +32,8 @@ _T = TypeVar("_T")
 _ROOM = 500
 #: Calls that starting a thread and waiting for it take, with a margin: beyond that nothing is begun.
 _ROOM_FOR_THREAD = 60
+#: Seconds after which a thread that has not begun is taken for one that was interrupted before it was started.
+_SECONDS_TO_BEGIN = 1.0
 
 
 def on_fresh_stack(function: Callable[..., _T], *arguments: Any) -> _T:
@@ -51,7 +53,7 @@ def on_fresh_stack(function: Callable[..., _T], *arguments: Any) -> _T:
     except BaseException:
         if not work.take():  # the thread has it, and may be in the middle
             work.wait()
-        if thread.is_alive():  # on its way out
+        if work.begun.wait(_SECONDS_TO_BEGIN):  # on its way out
             thread.join()
         raise
     thread.join()
@@ -79,6 +81,7 @@ class _Work:
         self._taken = threading.Lock()
         self._done = threading.Lock()
         self._done.acquire()
+        self.begun = threading.Event()
         self.error: BaseException | None = None
         self.result: Any = None
 
@@ -88,6 +91,7 @@ class _Work:
 
     def run(self) -> None:
         """Make the call, unless the waiting thread took it back."""
+        self.begun.set()
         if not self.take():
             return
         context, function, arguments = self._call
