@@ -446,7 +446,7 @@ def test_what_was_submitted_is_done_first():
 
 
 def test_an_interrupted_wait_lets_go_of_everything():
-    from tl_dpnp.runtime.sycl.dpctl_adapter import turn_to_wait
+    from tl_dpnp.runtime.sycl.turns import turn_to_wait
 
     x, y = random(4), random(4, seed=1)
     run = short(lambda a, b: a + b, x, y)
@@ -455,16 +455,25 @@ def test_an_interrupted_wait_lets_go_of_everything():
     def interrupt(*_):
         raise InterruptedError
 
+    turn, held, end = turn_to_wait(x.sycl_queue), threading.Event(), threading.Event()
+
+    def hold():
+        with turn.lock:
+            held.set()
+            end.wait(60)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    assert held.wait(60)
     old = signal.signal(signal.SIGALRM, interrupt)
-    turn = turn_to_wait(x.sycl_queue)
-    turn.acquire()
     try:
         for _ in range(3):
             signal.setitimer(signal.ITIMER_REAL, 0.05)
             with pytest.raises(InterruptedError):
                 run(x, y)
     finally:
-        turn.release()
+        end.set()
+        other.join()
         signal.signal(signal.SIGALRM, old)
     assert (sys.getrefcount(x._array_obj), sys.getrefcount(y)) == before
     assert np.array_equal(dpnp.asnumpy(run(x, y)), dpnp.asnumpy(x + y))

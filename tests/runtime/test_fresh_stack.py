@@ -128,8 +128,8 @@ def test_an_interrupt_leaves_no_thread_that_has_not_begun(monkeypatch):
     before = threading.active_count()
     interrupt = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
     interrupt.start()
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(threading.Thread, "_bootstrap", slow)
+    monkeypatch.setattr(threading.Thread, "_bootstrap", slow)
+    with pytest.raises(KeyboardInterrupt):
         on_fresh_stack(lambda: None)
     interrupt.join()
     assert threading.active_count() == before

@@ -14,7 +14,7 @@ import pytest
 import tl_dpnp
 from tests.runtime.support import COUNT, FUSED, on_device, random
 from tl_dpnp import TLBindingError, TLError, TLTypeError
-from tl_dpnp.runtime.sycl import dpctl_adapter, opencl_adapter
+from tl_dpnp.runtime.sycl import dpctl_adapter, opencl_adapter, turns
 from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
 #: Each work-group takes its time: some 10 ms for the steps below.
@@ -239,10 +239,10 @@ def test_a_refused_launch_is_an_error(monkeypatch):
 def test_waits_take_turns_with_calls(queue):
     kernel, x = tl_dpnp.compile(COUNT), dpt.zeros(4, dtype="int64", sycl_queue=queue)
     kernel(x, 1)
-    turn = dpctl_adapter.turn_to_wait(queue)
+    turn = turns.turn_to_wait(queue)
     for thing in (queue, x, tl_dpnp.group([x])):
         waiting = threading.Thread(target=tl_dpnp.wait, args=(thing,))
-        with turn:
+        with turn.lock:
             waiting.start()
             time.sleep(0.05)
             assert waiting.is_alive()
@@ -257,7 +257,7 @@ def test_a_signal_handler_may_submit_while_a_turn_is_looked_up(queue):
     done = threading.Event()
 
     def interrupted():
-        with dpctl_adapter._turns_lock:
+        with turns._turns_lock:
             kernel.submit(x, 1).wait()
             kernel.submit(x, 1).wait()
         done.set()
@@ -316,6 +316,51 @@ def test_threads_that_submit_and_wait_do_not_wait_for_one_another(queue):
         assert not thread.is_alive()
     for x in (*submitted, called):
         assert set(dpt.to_numpy(x).tolist()) == {sum(range(300))}
+
+
+def test_a_wait_for_what_was_submitted_is_alone(queue):
+    """The runtime for CPUs hangs where it meets a thread that waits for a kernel of its own."""
+    slow, x = tl_dpnp.compile(SLOW), dpt.zeros(4, dtype="int64", sycl_queue=queue)
+    slow(x, 1)
+    slow.submit(x, STEPS)
+    waiting = threading.Thread(target=tl_dpnp.wait, args=(queue,))
+    with turns.inside:
+        waiting.start()
+        time.sleep(0.05)
+        assert waiting.is_alive()
+    waiting.join(60)
+    assert not waiting.is_alive()
+    with turns.inside:  # all is complete, and nobody need be alone
+        tl_dpnp.wait(queue)
+
+
+def test_a_thread_is_alone_after_a_while_in_any_case(monkeypatch):
+    monkeypatch.setattr(turns, "_PATIENCE", 0.1)
+    entered = threading.Event()
+
+    def enter():
+        with turns.inside.alone():
+            entered.set()
+            time.sleep(0.3)
+
+    with turns.inside:
+        thread = threading.Thread(target=enter)
+        thread.start()
+        assert entered.wait(60)
+    with turns.inside:  # it has its place
+        assert thread.is_alive()
+    thread.join()
+
+
+def test_a_handler_may_wait_while_its_thread_waits(queue):
+    kernel, x = tl_dpnp.compile(COUNT), dpt.zeros(4, dtype="int64", sycl_queue=queue)
+    kernel(x, 1)
+    turn = turns.turn_to_wait(queue)
+    with turn.lock, turns.inside.alone(), turns.inside:
+        kernel.submit(x, 1)
+        kernel(x, 1)
+        tl_dpnp.wait(x)
+    assert dpt.to_numpy(x).tolist() == [3] * 4
 
 
 def test_arguments_of_what_was_submitted_are_let_go_of(queue):

@@ -24,10 +24,9 @@ import ctypes
 import functools
 import os
 import threading
-import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
@@ -42,12 +41,13 @@ from tl_dpnp.errors import LoweringError, UnsupportedError
 from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.arrays import DeviceTable
 from tl_dpnp.runtime.sycl.tensor_adapter import ExecutionPlacementError, array_module, tensor, usm_ndarray
+from tl_dpnp.runtime.sycl.turns import Turn, turn_to_wait
 
 __all__ = [
     "DEVICE_TYPES", "ExecutionPlacementError", "KernelHandle", "SubmitError", "address_of", "allocation_of", "array_at",
     "array_facts", "build_program", "completed_event", "default_queue", "element_offset", "in_flight", "kernel_of",
-    "loaded_library", "native_interface", "placed_array_facts", "scratch", "submitted_by_dpnp", "turn_to_wait",
-    "upload", "wait_for", "wait_for_event",
+    "loaded_library", "native_interface", "placed_array_facts", "scratch", "submitted_by_dpnp", "upload",
+    "wait_for", "wait_for_event",
 ]
 
 #: Types of what stands for queues and devices: equal ones are the same.
@@ -69,31 +69,19 @@ def default_queue() -> Any:
     return dpctl.get_device_cached_queue(device)
 
 
-_turns_lock = threading.RLock()  # a signal handler may submit while its thread holds it
-_turns: weakref.WeakValueDictionary[int, threading.Lock] = weakref.WeakValueDictionary()
-
-
-def turn_to_wait(queue: Any) -> threading.Lock:
-    """Return the lock to hold while waiting for a queue; it is the same for all Python objects of one queue.
-
-    The OpenCL runtime for CPUs crashes now and then if several threads wait for the same out-of-order queue at the
-    same time: its markers, which depend on one another, release each other twice (2024.2.2).
-    """
-    with _turns_lock:
-        return _turns.setdefault(hash(queue), threading.Lock())
-
-
 def wait_for(queue: Any) -> None:
     """Wait for all that was submitted to a queue."""
-    with turn_to_wait(queue):
-        queue.wait()
+    turn_to_wait(queue).wait_for_all(queue)
     in_flight.forget_complete()
 
 
 def wait_for_event(event: Any) -> None:
     """Wait for an event, in turns with waits for its queue where that is known."""
-    with in_flight.turn_of(event):
+    turn = in_flight.turn_of(event)
+    if turn is None:
         event.wait()
+    else:
+        turn.wait_for(event)
     in_flight.forget_complete()
 
 
@@ -180,7 +168,7 @@ class InFlight:
     """
 
     def __init__(self) -> None:
-        self._pending: OrderedDict[int, tuple[Any, threading.Lock, tuple[object, ...]]] = OrderedDict()
+        self._pending: OrderedDict[int, tuple[Any, Turn, tuple[object, ...]]] = OrderedDict()
         self._lock = threading.RLock()  # a finalizer or a signal handler may submit
         self._ended = False
         atexit.register(self._finish, os.getpid())
@@ -193,11 +181,11 @@ class InFlight:
         with self._lock:
             # One is added and two are looked at, so that those that are complete do not accumulate.
             gone = self._take_complete(2)
-            ended = self._ended
-            self._pending[id(event)] = event, turn_to_wait(queue), tuple(objects)
+            ended, turn = self._ended, turn_to_wait(queue)
+            self._pending[id(event)] = event, turn, tuple(objects)
         del gone
         if ended:  # a daemon thread; what it is given lives until the process is gone
-            event.wait()
+            turn.wait_for(event)
 
     def forget_complete(self) -> None:
         """Let go of the objects of all events that are complete."""
@@ -206,10 +194,10 @@ class InFlight:
                 gone = self._take_complete(len(self._pending))
             del gone
 
-    def turn_of(self, event: Any) -> AbstractContextManager[Any]:
-        """Return the turn to take while waiting for an event; none for one that is not known."""
+    def turn_of(self, event: Any) -> Turn | None:
+        """Return the turn to wait for an event; None for one that is not known."""
         known = self._pending.get(id(event))
-        return nullcontext() if known is None else known[1]
+        return None if known is None else known[1]
 
     def _take_complete(self, most: int) -> list[Any]:
         """Return what belongs to the complete ones of the next few events; the lock must not be held when it goes."""
@@ -232,8 +220,7 @@ class InFlight:
                     self._ended = True
                     waiting = list(self._pending.items())
                 for key, (event, turn, _objects) in waiting:
-                    with turn:
-                        event.wait()
+                    turn.wait_for(event)
                     self._pending.pop(key, None)
             except KeyboardInterrupt:
                 continue

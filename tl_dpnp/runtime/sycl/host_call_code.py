@@ -48,9 +48,9 @@ class HostParameter(Parameter):
 class HostRecord(Record):
     """A launch.
 
-    `queue` is the address of a ``sycl::queue``, `turn` the lock of Python to hold while waiting for it; `acquire`,
-    `release` and `array` are names, Python strings.  There are `pair_count` entries of `Pair` at `pairs` and
-    `beside_count` of `Beside` at `beside`, and `listed` arrays in lists.
+    `queue` is the address of a ``sycl::queue``, `turn` the lock of Python to hold while waiting for it and `counts` the
+    address of those of its `Turn`; `acquire`, `release` and `array` are names, Python strings.  There are `pair_count`
+    entries of `Pair` at `pairs` and `beside_count` of `Beside` at `beside`, and `listed` arrays in lists.
     The kernel's function for a work-item is at `kernel`; there are `items` of them, or others where the word of the
     values at `chunk` is changed, which says how many of the `groups` of the language each has.  `alone` is the least
     time on one thread, in nanoseconds, and `counted` how often that was taken; `gained` is what sharing has saved
@@ -68,8 +68,8 @@ class HostRecord(Record):
     """
 
     _fields_: ClassVar[Any] = [(name, Word) for name in (
-        "queue", "turn", "acquire", "release", "array", "array_type", "pairs", "pair_count", "kernel", "items",
-        "longest", "taken", "slow",
+        "queue", "turn", "counts", "acquire", "release", "array", "array_type", "pairs", "pair_count",
+        "kernel", "items", "longest", "taken", "slow",
         "groups", "chunk", "alone", "counted", "gained",
         "results", "result_count", "operands", "operand_count", "returned", "array_class",
         "places", "place_count", "misses", "calls", "beside", "beside_count", "listed",
@@ -269,7 +269,7 @@ class HostEmitter(CallEmitter):
         counted_loop(builder, index(0), self.count, index(1), [], look)
 
     def _wait(self) -> None:
-        """Wait for the queue, in turns with other threads."""
+        """Wait for the queue, in turns with other threads; refuses where something was submitted, which takes long."""
         builder, turn = self.builder, self.field("turn")
         acquired = self.result(turn, self.field("acquire"))
         failed = self.function.append_basic_block("interrupted")
@@ -280,6 +280,11 @@ class HostEmitter(CallEmitter):
         builder.ret(index(0))
         builder.position_at_end(following)
         self.python("Py_DecRef", acquired)
+        counts = self.field("counts")
+        is_idle = builder.icmp_signed("==", self.load(counts, index(0)), self.load(counts, index(1)))
+        if_then(builder, builder.not_(is_idle),
+                lambda: self.python("Py_DecRef", self.result(turn, self.field("release"))))
+        self.require(is_idle)
         state = self.python("PyEval_SaveThread")
         self.dpctl("DPCTLQueue_Wait", ir.VoidType(), self.field("queue"))
         self.python("PyEval_RestoreThread", state)

@@ -65,8 +65,9 @@ def launch_function(
         for entry, both in zip(beside, tables, strict=True)))
     record = HostRecord(
         ctypes.addressof(parameters), len(parameters), ctypes.addressof(values), len(values),
-        launch.queue.addressof_ref(), id(launch.turn), *map(id, NAMES), id(usm_ndarray), ctypes.addressof(apart),
-        len(apart), code.address, launch.global_range[0], round(longest * 1e9),
+        launch.queue.addressof_ref(), id(launch.turn.lock), ctypes.addressof(launch.turn.counts), *map(id, NAMES),
+        id(usm_ndarray), ctypes.addressof(apart), len(apart), code.address, launch.global_range[0],
+        round(longest * 1e9),
         groups=flat.values[-3].value, chunk=offsets[-2],
         beside=ctypes.addressof(near), beside_count=len(near), listed=listed, **fields,
     )

@@ -24,10 +24,10 @@ from tl_dpnp.runtime.sycl.dpctl_adapter import (
     completed_event,
     scratch,
     submitted_by_dpnp,
-    turn_to_wait,
 )
 from tl_dpnp.runtime.sycl.host_calls import ShortCalls
 from tl_dpnp.runtime.sycl.opencl_adapter import DirectKernel, LaunchError, run_in_order, supports
+from tl_dpnp.runtime.sycl.turns import turn_to_wait
 from tl_dpnp.runtime.watching import MACHINE_CODE, Description, door
 from tl_dpnp.scalars import ScalarType
 from tl_dpnp.target.device import Device
@@ -120,11 +120,8 @@ class Launch:
     def run(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = ()) -> None:
         """Run the kernel after everything that was submitted to its queue, and wait for it."""
         if not self.queue.is_in_order:
-            with self.turn:
-                self.queue.wait()
-        event = self.start(arguments, addresses)
-        with self.turn:
-            event.wait()
+            self.turn.wait_for_all(self.queue)
+        self.turn.wait_for(self.start(arguments, addresses))
 
     def run_on_device(self, arguments: Sequence[Any] = (), addresses: Sequence[int] = ()) -> float:
         """Run the kernel as `run`, through the driver in any case; returns the seconds that it took."""
@@ -141,7 +138,8 @@ class Launch:
             return completed_event(self.queue, depends)
         try:
             before = [*depends, *submitted_by_dpnp(self.queue)]
-            return self.queue.submit_async(self.kernel, values, self.global_range, self.local_range, before)
+            return self.turn.submit(lambda: self.queue.submit_async(
+                self.kernel, values, self.global_range, self.local_range, before))
         except SubmitError as error:
             raise self._refused(error) from error
 
@@ -180,6 +178,8 @@ class DirectLaunch(Launch):
             if self.flat.scalars:
                 addresses = [*addresses, *(_usual(type_, arguments[position])
                                            for _, position, type_, _ in self.flat.scalars)]
+            if not self.turn.is_idle:
+                self.turn.wait_for_all(self.queue)
             if function(tuple(addresses)):
                 return
             addresses = addresses[: len(self.flat.addresses)]
@@ -191,8 +191,7 @@ class DirectLaunch(Launch):
         """Have OpenCL run the kernel, as `run`, and return the seconds that it took, waiting before aside."""
         scalars = [(place, convert(arguments[position])) for place, position, _, convert in self.flat.scalars]
         kernel = self._direct or self.direct
-        with self.turn:
-            self.queue.wait()
+        self.turn.wait_for_all(self.queue)
         if self.is_empty:
             return 0.0
         try:
@@ -252,8 +251,7 @@ class CheckedLaunch(Launch):
         table, record = scratch(CHECK_RECORD_LENGTH, self.queue)
         values = self.flat.filled(arguments, addresses)
         event = self._submit([*values, Int64(table.address), *map(Int64, self.group_lengths)], depends)
-        with self.turn:
-            event.wait()
+        self.turn.wait_for(event)
         raise_if_failed(record.tolist(), self.plan, self.text, self.extents)
         return event
 
@@ -341,14 +339,10 @@ def run_all(launches: Sequence[Launch]) -> None:
     direct = [launch.direct for launch in launches if isinstance(launch, DirectLaunch)]
     if len(direct) < len(launches):
         if not queue.is_in_order:
-            with launches[0].turn:
-                queue.wait()
-        event = start_all(launches)
-        with launches[0].turn:
-            event.wait()
+            launches[0].turn.wait_for_all(queue)
+        launches[0].turn.wait_for(start_all(launches))
         return
-    with launches[0].turn:
-        queue.wait()
+    launches[0].turn.wait_for_all(queue)
     try:
         run_in_order(direct)
     except LaunchError as problem:

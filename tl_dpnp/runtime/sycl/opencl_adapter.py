@@ -28,6 +28,7 @@ from typing import Any
 import dpctl.program._program as dpctl_programs
 
 from tl_dpnp.runtime.sycl.dpctl_adapter import loaded_library
+from tl_dpnp.runtime.sycl.turns import inside
 
 __all__ = [
     "DirectKernel", "LaunchError", "MissingFunctionError", "error_name", "functions", "release_with", "run_in_order",
@@ -233,7 +234,8 @@ class _Lane:
 
         The waiting thread takes part in the work at once, which it does 3 µs later when it waits for an event.
         """
-        code = self._finish(self.queue)
+        with inside:
+            code = self._finish(self.queue)
         if code:
             raise LaunchError(f"clFinish fails with {error_name(code)}")
 
