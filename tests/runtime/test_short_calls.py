@@ -384,7 +384,7 @@ def shared_with_helpers(monkeypatch):
 
     class Shared(host_records.HostRecord):
         def __init__(self, *arguments, **options):
-            super().__init__(*arguments, **options, alone=10**12, counted=100)
+            super().__init__(*arguments, **options, alone=10**12, measured=1 << 40, counted=100)
 
     monkeypatch.setattr(host_records, "HostRecord", Shared)
 

@@ -24,13 +24,13 @@ from tl_dpnp.runtime.call.scalar_arguments import usual_values
 from tl_dpnp.runtime.forking import cut_off_word
 from tl_dpnp.scalars import F32, F64, ScalarType
 
-__all__ = ["ANY", "ARRAY", "GROUP", "INTEGER", "LIST", "NARROW", "OBJECT", "WIDE", "CallEmitter", "Parameter", "Record",
-           "Word", "describe_group", "describe_scalar", "machine_code", "native_function"]
+__all__ = ["ANY", "ARRAY", "GROUP", "INTEGER", "LIST", "NARROW", "OBJECT", "SIZE", "WIDE", "CallEmitter", "Parameter",
+           "Record", "Word", "describe_group", "describe_scalar", "machine_code", "native_function"]
 
 #: Kinds of parameters: an array; a `tl_dpnp.group`; an integer or truth value; a float that is passed as f32 or as f64;
 #: an array of a package whose arrays are looked at in another way; anything of one class, which the kernel does not
-#: take; a list or a tuple of arrays.
-ARRAY, GROUP, INTEGER, NARROW, WIDE, OBJECT, ANY, LIST = range(8)
+#: take; a list or a tuple of arrays; an integer that is the size of the batch.
+ARRAY, GROUP, INTEGER, NARROW, WIDE, OBJECT, ANY, LIST, SIZE = range(9)
 
 Word = ctypes.c_int64
 _HIGHEST = (1 << 63) - 1

@@ -49,4 +49,4 @@ def prepare_launch(
         assert isinstance(parameter.type, MemrefType)
         view = ArrayView(like, shape.offset, shape.sizes, shape.strides, shape.dtype, queue, True)
         arguments.append(MemrefArgument(view, shape.strides))
-    return kernel.prepare(BoundCall(tuple(arguments), queue, groups), queue)
+    return kernel.prepare(BoundCall(tuple(arguments), queue, groups, is_inferred=True), queue)

@@ -113,7 +113,8 @@ Argument = ScalarArgument | MemrefArgument | GroupArgument | PointersArgument
 class BoundCall:
     """The checked arguments of a call, the queue that they share (None without arrays), the number of work-groups.
 
-    `height` and `depth` are the extents of the launch along y and z.
+    `height` and `depth` are the extents of the launch along y and z.  `is_inferred` says that the number of work-groups
+    follows from the arguments alone.
     """
 
     arguments: tuple[Argument, ...]
@@ -121,6 +122,7 @@ class BoundCall:
     groups: int
     height: int = 1
     depth: int = 1
+    is_inferred: bool = False
 
     @property
     def extents(self) -> Extents:

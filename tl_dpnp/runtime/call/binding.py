@@ -118,7 +118,7 @@ class Binding:
         shapes = [argument.shape for argument in bound]
         extents = self.program.extents(shapes, group_size)
         self.program.check_relations(shapes, extents)
-        call = BoundCall(bound, queue, math.prod(extents), *extents[1:])
+        call = BoundCall(bound, queue, math.prod(extents), *extents[1:], is_inferred=group_size is None)
         overlap = overlap_of(self.program, call) if self.debug else None
         if overlap is not None:
             raise self.error(TLBindingError, *overlap, "pass arrays that share no memory")

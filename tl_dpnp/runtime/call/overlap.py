@@ -14,7 +14,7 @@ from tl_dpnp.runtime.call.arguments import Argument, BoundCall, GroupArgument, M
 from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.call.program import Program
 
-__all__ = ["Footprint", "OverlapWatch", "extent", "overlap_of", "overlapping"]
+__all__ = ["Footprint", "OverlapWatch", "extent", "has_address", "overlap_of", "overlapping"]
 
 #: Bound on the search for a common element; beyond it arrays whose ranges overlap count as overlapping.
 _MAX_WORK = 100_000
@@ -125,7 +125,7 @@ class Footprint:
                   if isinstance(argument, GroupArgument) and not argument.is_listed]
         #: The arguments with addresses, in order.
         self.placed = [_placed(argument, position in written) for position, argument in enumerate(call.arguments)
-                       if _has_address(argument)]
+                       if has_address(argument)]
         #: The numbers of those that may not come near one another.
         self.pairs = [(first, second) for first, second in itertools.combinations(range(len(self.placed)), 2)
                       if self.placed[first].is_written or self.placed[second].is_written]
@@ -188,7 +188,8 @@ def _come_near(
     return bool((other_starts[after[inside]] < ends[inside]).any())
 
 
-def _has_address(argument: Argument) -> bool:
+def has_address(argument: Argument) -> bool:
+    """Whether the address of an argument, or that of its table, comes with each call."""
     return isinstance(argument, MemrefArgument | PointersArgument) or (
         isinstance(argument, GroupArgument) and argument.is_listed)
 

@@ -47,13 +47,14 @@ class State(ctypes.Structure):
     `number` counts the calls, `done` the work-items that helpers have done.  `bell` is what sleeping helpers wait for,
     `sleepers` how many do, `quit` whether they are to end.  `busy` is 1 while a call is shared, `kernel` and `values`
     are its function and arguments, `threads` how many have a range.  `helpers` is the number of threads, `spin` how
-    many nanoseconds they look for work before they sleep, `last` when the last call began.  The words of the ranges are
+    many nanoseconds they look for work before they sleep, `last` when the last call began.  `started` is 1 once
+    somebody has asked for helpers, also where there are none.  The words of the ranges are
     at `ranges`, each on a line of its own, that of the calling thread first.
     """
 
     _fields_ = [field for name in ("number", "done", "bell", "sleepers", "quit", "busy", "kernel", "helpers")
                 for field in ((name, ctypes.c_int64), (f"_{name}", ctypes.c_int64 * (_LINE - 1)))] + [
-        (name, ctypes.c_int64) for name in ("values", "threads", "ranges", "spin", "last")]
+        (name, ctypes.c_int64) for name in ("values", "threads", "ranges", "spin", "last", "started")]
 
 
 def _on_lines(type_: type[Any]) -> Any:

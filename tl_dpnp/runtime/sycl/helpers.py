@@ -57,7 +57,7 @@ def start(cores: int) -> None:
                 _threads.append(thread)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-        STATE.helpers = len(_threads)
+        STATE.helpers, STATE.started = len(_threads), 1
 
 
 def stop() -> None:

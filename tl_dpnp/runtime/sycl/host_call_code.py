@@ -14,26 +14,30 @@ from typing import Any, ClassVar
 from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import I32, I64, counted_loop, if_then, index
-from tl_dpnp.runtime.native_calls import ARRAY, LIST, NARROW, OBJECT, CallEmitter, Parameter, Record, Word
+from tl_dpnp.runtime.native_calls import ARRAY, LIST, NARROW, OBJECT, SIZE, CallEmitter, Parameter, Record, Word
 from tl_dpnp.runtime.sycl.dpctl_adapter import native_interface
 from tl_dpnp.runtime.sycl.helper_code import GROUP_WORDS, MONOTONIC, STATE, State, emit_helpers, with_usual_control
 from tl_dpnp.runtime.sycl.overlap_code import OverlapEmitter
 from tl_dpnp.runtime.sycl.result_code import ResultEmitter
 from tl_dpnp.target.catalog import SHORT_CALLS
 
-__all__ = ["MOST_SLOW", "HostEmitter", "HostParameter", "HostRecord"]
+__all__ = ["ANY_SIZE", "MOST_SLOW", "TIME_BITS", "HostEmitter", "HostParameter", "HostRecord"]
 
 #: Calls in a row that took too long, after which the function refuses all others.
 MOST_SLOW = 3
+#: What stands for the size of an axis that is the batch, and for a batch whose size is still to be found.
+ANY_SIZE = -1
+#: Fixed point: the times of one work-group, many of which are short, have so many bits behind the point.
+TIME_BITS = 16
 
 
 class HostParameter(Parameter):
     """What an argument must be.
 
-    An array has `form`, the number of its dtype, `dims`, the address of its `modes` sizes and then strides, `flags`
-    of those in `mask`, the class of its `memory`, which says its USM type, or 0 for any, and `orders`, the flags of the
-    orders (C, Fortran) that those strides have: dpctl need not keep the strides of an array in one of them.  A value's
-    `place` is in bytes.
+    An array has `form`, the number of its dtype, `dims`, the address of its `modes` sizes, of which that of the batch
+    is `ANY_SIZE`, and then strides, `flags` of those in `mask`, the class of its `memory`, which says its USM type, or
+    0 for any, and `orders`, the flags of the orders (C, Fortran) that those strides have: dpctl need not keep the
+    strides of an array in one of them.  A value's `place` is in bytes.
 
     A list has `length` arrays.  What these must be is at `elements`, each `step` bytes behind the one before, and their
     addresses go behind the values, `table` bytes from the first of these.
@@ -51,11 +55,15 @@ class HostRecord(Record):
     `queue` is the address of a ``sycl::queue``, `turn` the lock of Python to hold while waiting for it and `counts` the
     address of those of its `Turn`; `acquire`, `release` and `array` are names, Python strings.  There are `pair_count`
     entries of `Pair` at `pairs` and `beside_count` of `Beside` at `beside`, and `listed` arrays in lists.
-    The kernel's function for a work-item is at `kernel`; there are `items` of them, or others where the word of the
-    values at `chunk` is changed, which says how many of the `groups` of the language each has.  `alone` is the least
-    time on one thread, in nanoseconds, and `counted` how often that was taken; `gained` is what sharing has saved
-    lately.  `longest` is how many nanoseconds a call may take on one thread, `slow` counts those in a row that took
-    longer, and `taken` is how many the last one took, shared or not.
+    The kernel's function for a work-item is at `kernel`.  There are `parts` work-groups for each of the `batch`, or,
+    where that is `ANY_SIZE`, for each of one of `least` to `most`, whose size goes to `size_count` places among the
+    values, in bytes at `sizes`.  How many work-groups a work-item has is the word of the values at `chunk`, behind
+    their number.
+
+    `alone` is the least time of a work-group on one thread (`TIME_BITS`), in calls of up to `measured` work-groups, and
+    `counted` how often that was taken; `gained` is what sharing has saved lately, in calls (`TIME_BITS`).  `longest` is
+    how many nanoseconds a call may take on one thread, `slow` counts those in a row that took longer, and `taken` is
+    the time of a work-group of the last one, shared or not.
 
     Where `kernel` is 0 there is nothing to run: the arguments are checked, of which no two may be the same array.
 
@@ -69,8 +77,8 @@ class HostRecord(Record):
 
     _fields_: ClassVar[Any] = [(name, Word) for name in (
         "queue", "turn", "counts", "acquire", "release", "array", "array_type", "pairs", "pair_count",
-        "kernel", "items", "longest", "taken", "slow",
-        "groups", "chunk", "alone", "counted", "gained",
+        "kernel", "batch", "least", "most", "parts", "sizes", "size_count", "chunk",
+        "longest", "taken", "slow", "alone", "measured", "counted", "gained",
         "results", "result_count", "operands", "operand_count", "returned", "array_class",
         "places", "place_count", "misses", "calls", "beside", "beside_count", "listed",
     )]
@@ -87,7 +95,7 @@ class HostEmitter(CallEmitter):
 
     def ways(self) -> dict[int, Callable[[ir.Value, ir.Value], ir.Value]]:
         """See `CallEmitter`: dpctl's arrays are `ARRAY`, dpnp's `OBJECT`."""
-        return {ARRAY: self.array, OBJECT: self.array_of_dpnp, LIST: self.list, **super().ways()}
+        return {ARRAY: self.array, OBJECT: self.array_of_dpnp, LIST: self.list, SIZE: self.given_size, **super().ways()}
 
     def room(self) -> ir.Value:
         """See `CallEmitter`: behind the values are the tables of lists."""
@@ -99,6 +107,8 @@ class HostEmitter(CallEmitter):
         self.held_before_lists = self.builder.add(self.count, self.field("result_count"))
         self.held_count = self.builder.add(self.held_before_lists, self.field("listed"))
         self.held = self.memory(self.held_count)
+        self.batch = self.memory(index(1))
+        self.store(self.field("batch"), self.batch, index(0))
         self.results = ResultEmitter(self)
 
         def clear(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
@@ -180,7 +190,7 @@ class HostEmitter(CallEmitter):
         flags = builder.sext(self.content(array, "flags", I32), I64)
         self.require(builder.icmp_signed("==", builder.and_(flags, self.of(at, "mask")), self.of(at, "flags")))
         dims, modes = self.of(at, "dims"), self.of(at, "modes")
-        self._same_words(self.content(array, "shape"), dims, modes)
+        self._same_sizes(self.content(array, "shape"), dims, modes)
         strides = self.content(array, "strides")
         are_given = builder.icmp_signed("!=", strides, index(0))
         expected = builder.add(dims, builder.mul(modes, index(8)))
@@ -213,6 +223,32 @@ class HostEmitter(CallEmitter):
 
         counted_loop(builder, index(0), count, index(1), [], compare)
 
+    def _same_sizes(self, given: ir.Value, expected: ir.Value, count: ir.Value) -> None:
+        """Refuse an array of other sizes; the first one that is the batch says how large that is."""
+        builder = self.builder
+
+        def compare(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
+            size, known = self.load(given, number), self.load(expected, number)
+            is_free = builder.icmp_signed("==", known, index(ANY_SIZE))
+            if_then(builder, is_free, lambda: self._require_size(size))
+            self.require(builder.or_(is_free, builder.icmp_signed("==", size, known)))
+            return []
+
+        counted_loop(builder, index(0), count, index(1), [], compare)
+
+    def _require_size(self, size: ir.Value) -> None:
+        """Refuse a batch of another size than the call has, if that is known."""
+        builder, known = self.builder, self.load(self.batch, index(0))
+        is_new = builder.icmp_signed("==", known, index(ANY_SIZE))
+        self.require(builder.or_(is_new, builder.icmp_signed("==", size, known)))
+        self.store(size, self.batch, index(0))
+
+    def given_size(self, at: ir.Value, given: ir.Value) -> ir.Value:
+        """Return the size of the batch, which is an argument."""
+        size = self.integer(at, given)
+        self._require_size(size)
+        return size
+
     def put(self, value: ir.Value, kind: int, place: ir.Value) -> None:
         """See `CallEmitter`."""
         builder, address = self.builder, self.builder.add(self.values, place)
@@ -230,10 +266,12 @@ class HostEmitter(CallEmitter):
             builder.icmp_signed("!=", self.field(name), index(0)) for name in ("kernel", "result_count"))
         if_then(builder, builder.or_(builder.not_(is_to_run), makes), self._require_different)
         if_then(builder, builder.not_(is_to_run), self._only_looked)
-        OverlapEmitter(self).require_apart()
+        self.groups = self._place_batch()
+        self.expected = self._expected_time()
+        OverlapEmitter(self, self.load(self.batch, index(0))).require_apart()
         self.results.take()
         self._wait()
-        releases = builder.icmp_signed(">=", self.field("taken"), index(SHORT_CALLS.worth_releasing))
+        releases = builder.icmp_signed(">=", self._of_groups("taken"), index(SHORT_CALLS.worth_releasing))
         state = self.memory(index(1))
         if_then(builder, releases, lambda: self.store(self.python("PyEval_SaveThread"), state, index(0)))
         begin = self._nanoseconds()
@@ -242,6 +280,41 @@ class HostEmitter(CallEmitter):
         made = self.results.made()
         self.end()
         builder.ret(made)
+
+    def _place_batch(self) -> ir.Value:
+        """Put what depends on the batch in its places, for one work-item; return the number of work-groups."""
+        builder, size = self.builder, self.load(self.batch, index(0))
+        self.require(builder.icmp_signed(">=", size, self.field("least")))
+        self.require(builder.icmp_signed("<=", size, self.field("most")))
+        sizes = self.field("sizes")
+
+        def place(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
+            self.store(size, builder.add(self.values, self.load(sizes, number)), index(0))
+            return []
+
+        counted_loop(builder, index(0), self.field("size_count"), index(1), [], place)
+        groups, chunk = builder.mul(size, self.field("parts")), builder.add(self.values, self.field("chunk"))
+        for number in (-1, 0):
+            self.store(groups, chunk, index(number))
+        return groups
+
+    def _expected_time(self) -> ir.Value:
+        """Return what the call is expected to take on one thread, in nanoseconds, 0 where its like was not measured;
+        refuse one that is one of many sizes, if that is too long or there might be help that nobody has asked for."""
+        builder = self.builder
+        is_known = builder.icmp_signed("<=", self.groups, builder.shl(self.field("measured"), index(1)))
+        expected = builder.select(is_known, self._of_groups("alone"), index(0))
+        is_long = builder.icmp_signed(">", expected, self.field("longest"))
+        is_large = builder.icmp_signed(">=", expected, index(SHORT_CALLS.worth_sharing))
+        is_first = builder.icmp_signed("==", self._of_state("started"), index(0))
+        is_of_many = builder.icmp_signed("==", self.field("batch"), index(ANY_SIZE))
+        is_to_refuse = builder.and_(is_of_many, builder.or_(is_long, builder.and_(is_large, is_first)))
+        self.require(builder.not_(is_to_refuse))
+        return expected
+
+    def _of_groups(self, name: str) -> ir.Value:
+        """Return the time of all work-groups, in nanoseconds, from the field that has that of one."""
+        return self.builder.lshr(self.builder.mul(self.field(name), self.groups), index(TIME_BITS))
 
     def _only_looked(self) -> None:
         """Return True."""
@@ -292,22 +365,21 @@ class HostEmitter(CallEmitter):
 
     def _run(self, begin: ir.Value) -> None:
         """Run the work-items, with helpers where that is worth it."""
-        builder = self.builder
-        alone = self.field("alone")
+        builder, expected = self.builder, self.expected
         helpers = self._of_state("helpers")
         is_shared = builder.and_(
             builder.and_(builder.icmp_signed(">", helpers, index(0)),
                          builder.icmp_signed(">=", self.field("counted"), index(SHORT_CALLS.calls_alone))),
-            builder.icmp_signed(">=", alone, index(SHORT_CALLS.worth_sharing)))
+            builder.icmp_signed(">=", expected, index(SHORT_CALLS.worth_sharing)))
         with builder.if_else(is_shared) as (then, otherwise):
             with then:
-                self._run_shared(begin, alone, helpers)
+                self._run_shared(begin, expected, helpers)
             with otherwise:
-                self._run_alone(begin, alone)
+                self._run_alone(begin)
 
     def _run_shared(self, begin: ir.Value, alone: ir.Value, helpers: ir.Value) -> None:
         """Divide the work-groups of the language among work-items anew, and run those with helpers if they are free."""
-        builder, groups = self.builder, self.field("groups")
+        builder, groups = self.builder, self.groups
         most = builder.mul(builder.add(helpers, index(1)), index(SHORT_CALLS.items))
         items = builder.sdiv(alone, index(SHORT_CALLS.least_work))
         items = builder.select(builder.icmp_signed("<", items, most), items, most)
@@ -325,18 +397,19 @@ class HostEmitter(CallEmitter):
         awake = builder.icmp_signed("==", self._of_state("sleepers"), index(0))
         ran = builder.call(self.share, [self.field("kernel"), self.values, items, wakes])
         if_then(builder, builder.icmp_signed("==", ran, index(0)), lambda: self._run_items(items))
-        gain, loss = builder.sub(alone, self._take_time(begin)), builder.sub(index(0), alone)
+        saved = builder.shl(builder.sub(alone, self._take_time(begin)[0]), index(TIME_BITS))
+        gain, loss = builder.sdiv(saved, alone), index(-1 << TIME_BITS)
         # A first call after a pause is slow in any case: its caches are cold, and the cores have to wake up.
         is_fair = builder.or_(builder.and_(follows, awake), builder.icmp_signed(">", gain, loss))
         gained = builder.add(self.field("gained"), builder.select(is_fair, gain, loss))
-        most = builder.mul(alone, index(SHORT_CALLS.calls_to_lose))
+        most = index(SHORT_CALLS.calls_to_lose << TIME_BITS)
         self.set("gained", builder.select(builder.icmp_signed("<", gained, most), gained, most))
 
         def stop() -> None:
             self.set("gained", index(0))
             self.set("counted", index(SHORT_CALLS.calls_alone - SHORT_CALLS.calls_after_loss))
 
-        if_then(builder, builder.icmp_signed("<", gained, builder.sub(index(0), most)), stop)
+        if_then(builder, builder.icmp_signed("<", gained, index(-SHORT_CALLS.calls_to_lose << TIME_BITS)), stop)
 
     def _of_state(self, name: str) -> ir.Value:
         """Return a word of what the helpers know."""
@@ -347,15 +420,20 @@ class HostEmitter(CallEmitter):
         builder = self.builder
         return builder.sdiv(builder.add(number, builder.sub(divisor, index(1))), divisor)
 
-    def _run_alone(self, begin: ir.Value, alone: ir.Value) -> None:
-        """Run the work-items on this thread, and see how long that takes."""
+    def _run_alone(self, begin: ir.Value) -> None:
+        """Run the work-groups on this thread, and see how long that takes."""
         builder = self.builder
-        self._run_items(self.field("items"))
-        taken = self._take_time(begin)
-        first = builder.icmp_signed("==", alone, index(0))
-        less = builder.or_(first, builder.icmp_signed("<", taken, alone))
-        self.set("alone", builder.select(less, taken, alone))
-        self.set("counted", builder.add(self.field("counted"), index(1)))
+        self._run_items(index(1))
+        taken, of_group = self._take_time(begin)
+        alone = self.field("alone")
+        is_first = builder.icmp_signed("==", self.expected, index(0))
+        less = builder.or_(is_first, builder.icmp_signed("<", of_group, alone))
+        self.set("alone", builder.select(less, of_group, alone))
+        measured = self.field("measured")
+        is_larger = builder.icmp_signed(">", self.groups, measured)
+        self.set("measured", builder.select(is_larger, self.groups, measured))
+        counted = builder.select(is_first, index(0), self.field("counted"))
+        self.set("counted", builder.add(counted, index(1)))
         is_slow = builder.icmp_signed(">", taken, self.field("longest"))
         self.set("slow", builder.select(is_slow, builder.add(self.field("slow"), index(1)), index(0)))
 
@@ -372,11 +450,12 @@ class HostEmitter(CallEmitter):
 
         counted_loop(builder, index(0), items, index(1), [], run)
 
-    def _take_time(self, begin: ir.Value) -> ir.Value:
-        """Return how long the call has taken since it began, and note it."""
+    def _take_time(self, begin: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Return how long the call has taken since it began, and what of that is one work-group's, which is noted."""
         taken = self.builder.sub(self._nanoseconds(), begin)
-        self.set("taken", taken)
-        return taken
+        of_group = self.builder.sdiv(self.builder.shl(taken, index(TIME_BITS)), self.groups)
+        self.set("taken", of_group)
+        return taken, of_group
 
     def _nanoseconds(self) -> ir.Value:
         """Return the time."""

@@ -20,12 +20,12 @@ from tl_dpnp.runtime.call.arrays import ArrayView
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.flattening import FlatArguments, flatten
 from tl_dpnp.runtime.call.group import Group
-from tl_dpnp.runtime.call.overlap import Footprint
+from tl_dpnp.runtime.call.overlap import Footprint, has_address
 from tl_dpnp.runtime.call.scalar_arguments import usual_values
-from tl_dpnp.runtime.native_calls import ANY, INTEGER, describe_group, describe_scalar, native_function
+from tl_dpnp.runtime.native_calls import ANY, INTEGER, SIZE, describe_group, describe_scalar, native_function
 from tl_dpnp.runtime.sycl.dpctl_adapter import ExecutionPlacementError, KernelHandle, native_interface
 from tl_dpnp.runtime.sycl.dpnp_adapter import is_plain_dpnp_array
-from tl_dpnp.runtime.sycl.host_call_code import MOST_SLOW, HostEmitter, HostParameter, HostRecord
+from tl_dpnp.runtime.sycl.host_call_code import MOST_SLOW, TIME_BITS, HostEmitter, HostParameter, HostRecord
 from tl_dpnp.runtime.sycl.host_code_adapter import HostCode, HostCodeError, argument_offsets, load
 from tl_dpnp.runtime.sycl.host_records import (
     NAMES,
@@ -38,6 +38,7 @@ from tl_dpnp.runtime.sycl.host_records import (
 from tl_dpnp.runtime.sycl.opencl_programs_adapter import ProgramError, binary_of
 from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 from tl_dpnp.runtime.watching import span, timed
+from tl_dpnp.target.catalog import SHORT_CALLS
 
 __all__ = ["HostFunctions", "functions_of", "looks_function"]
 
@@ -74,7 +75,8 @@ def _load(handle: KernelHandle, entry: str, types: Sequence[Any]) -> HostCode | 
 
 @dataclass(frozen=True)
 class HostFunctions:
-    """The machine code of a launch and its function, of a tuple of addresses and scalars, with the record of that.
+    """The machine code of a launch and its function, of a tuple of addresses, scalars, and the size of the batch if
+    that may be another one, with the record of that.
 
     It takes `longest` seconds at most, on one thread.
     """
@@ -89,6 +91,18 @@ class HostFunctions:
     def are_slow(self) -> bool:
         """Whether the function has taken too long too often, and refuses all calls."""
         return bool(self.record.slow >= MOST_SLOW)
+
+    def take_too_long(self, groups: int) -> bool:
+        """Whether the function refuses calls with so many work-groups as taking too long."""
+        return self._expected(groups) > int(self.record.longest)
+
+    def are_worth_sharing(self, groups: int) -> bool:
+        """Whether calls with so many work-groups are long enough for helpers."""
+        return self._expected(groups) >= SHORT_CALLS.worth_sharing
+
+    def _expected(self, groups: int) -> int:
+        """Return how many nanoseconds a call with so many work-groups takes on one thread, 0 if that is not known."""
+        return int(self.record.alone * groups >> TIME_BITS)
 
     def of_arguments(
         self, binding: Binding, launch: Any, arguments: Sequence[Any], looks: Sequence[Any]
@@ -117,15 +131,20 @@ def _function_of_addresses(
     launch: Any, code: HostCode, longest: float
 ) -> tuple[HostRecord, Function] | None:
     flat = launch.flat
-    parameters = (HostParameter * (len(flat.addresses) + len(flat.scalars)))()
+    batch = launch.batch
+    parameters = (HostParameter * (len(flat.addresses) + len(flat.scalars) + (batch is not None)))()
     offsets, _ = argument_offsets(argument_types(flat))
     for place, entry in zip(flat.addresses, parameters, strict=False):
         entry.kind, entry.type, entry.place, entry.most = INTEGER, id(int), offsets[place], (1 << 63) - 1
-    for scalar, entry in zip(flat.scalars, parameters[len(flat.addresses):], strict=True):
+    for scalar, entry in zip(flat.scalars, parameters[len(flat.addresses):], strict=False):
         if not describe_scalar(entry, scalar.type, usual_values(scalar.type)[0]):
             return None
         entry.place = offsets[scalar.place]
-    return launch_function(launch, code, longest, parameters, (), [])
+    if batch is not None:
+        entry = parameters[-1]
+        entry.kind, entry.type, entry.place = SIZE, id(int), offsets[-3]
+        entry.least, entry.most = batch.least, batch.most
+    return launch_function(launch, code, longest, parameters, (), [], batch=batch)
 
 
 def _function_of_arguments(
@@ -145,6 +164,7 @@ def _function_of_arguments(
     parameters = (HostParameter * len(arguments))()
     offsets, size = argument_offsets(argument_types(flat))
     tables, listed = _tables_of(footprint, offsets, flat.addresses, size)
+    batched = {} if launch.batch is None else launch.batch.arrays
     places, scalars = iter(flat.addresses), {scalar.position: scalar for scalar in flat.scalars}
     for position, (argument, parameter, entry) in enumerate(
             zip(looks, binding.parameters, parameters, strict=True)):
@@ -154,11 +174,13 @@ def _function_of_arguments(
                 views: Sequence[ArrayView] = call.arguments[position].views
                 if looks is not arguments:
                     views = [view._replace(shape=view.shape[::-1], strides=view.strides[::-1]) for view in views]
+                axis = None if position not in batched else len(views[0].shape) - 1 if looks is arguments else 0
                 flags = native_interface().writable if position in binding.program.usage.written else 0
                 if isinstance(parameter.type, GroupType):
                     is_known, entry.table = describe_list(entry, argument, views, flags, keep), tables[place]
                 else:
-                    is_known, entry.flags, entry.mask = describe_array(entry, argument, views[0], keep), flags, flags
+                    is_known, entry.flags, entry.mask = describe_array(
+                        entry, argument, views[0], keep, axis), flags, flags
             case GroupType():
                 is_known = describe_group(entry, argument)
             case _:
@@ -167,11 +189,13 @@ def _function_of_arguments(
                 is_known = describe_scalar(entry, scalar.type, type(argument))
         if not is_known:
             return None
-    moving = [(tables[place], argument.length, argument.low, argument.high)
-              for place, argument in zip(flat.addresses, footprint.placed, strict=True)]
+    steps = [batched.get(position, 0) for position, argument in enumerate(call.arguments) if has_address(argument)]
+    moving = [(tables[place], argument.length, argument.low, argument.high - step * call.groups, step)
+              for place, argument, step in zip(flat.addresses, footprint.placed, steps, strict=True)]
     pairs = [(*moving[first], *moving[second]) for first, second in footprint.pairs]
     beside = [(*moving[number], *others) for number, *others in footprint.beside]
-    return launch_function(launch, functions.code, functions.longest, parameters, pairs, keep, beside, listed=listed)[1]
+    return launch_function(launch, functions.code, functions.longest, parameters, pairs, keep, beside, listed=listed,
+                           batch=launch.batch)[1]
 
 
 def _are_few(footprint: Footprint) -> bool:

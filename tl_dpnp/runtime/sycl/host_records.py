@@ -18,9 +18,10 @@ from tl_dpnp.runtime.call.flattening import FlatArguments
 from tl_dpnp.runtime.call.scalar_arguments import carrying_type
 from tl_dpnp.runtime.native_calls import ARRAY, LIST, OBJECT, native_function
 from tl_dpnp.runtime.sycl.arrays import view_of
+from tl_dpnp.runtime.sycl.batches import Batch
 from tl_dpnp.runtime.sycl.dpctl_adapter import native_interface
 from tl_dpnp.runtime.sycl.dpnp_adapter import ARRAY_ATTRIBUTE, is_plain_dpnp_array, usm_array_of
-from tl_dpnp.runtime.sycl.host_call_code import HostEmitter, HostParameter, HostRecord
+from tl_dpnp.runtime.sycl.host_call_code import ANY_SIZE, HostEmitter, HostParameter, HostRecord
 from tl_dpnp.runtime.sycl.host_code_adapter import HostCode, argument_offsets
 from tl_dpnp.runtime.sycl.memory_pool import MEMORY_TYPES
 from tl_dpnp.runtime.sycl.overlap_code import Beside, Pair
@@ -43,13 +44,14 @@ def argument_types(flat: FlatArguments) -> list[Any]:
 def launch_function(
     launch: Any, code: HostCode, longest: float, parameters: Any, pairs: Sequence[tuple[int, ...]], keep: list[Any],
     beside: Sequence[tuple[Any, ...]] = (), *, fixed: Mapping[int, Any] = MappingProxyType({}), more_values: int = 0,
-    listed: int = 0, **fields: int,
+    listed: int = 0, batch: Batch | None = None, **fields: int,
 ) -> tuple[HostRecord, Callable[[tuple[Any, ...]], Any]]:
     """Return the record of a launch, and the function for it.
 
     `pairs` are the fields of each `Pair`; `beside` those of each `Beside`, with lists in the place of addresses.
     `fixed` are values of ctypes for scalars, by their places among the arguments.  There is room for `more_values`
-    behind what the kernel takes, and `listed` arrays are in lists.  `fields` are others of the record.
+    behind what the kernel takes, and `listed` arrays are in lists.  With a `batch`, calls may have another size of it.
+    `fields` are others of the record.
     """
     flat = launch.flat
     offsets, size = argument_offsets(argument_types(flat))
@@ -63,30 +65,46 @@ def launch_function(
     near = (Beside * len(beside))(*(
         Beside(*entry[:-2], len(both[0]), *map(ctypes.addressof, both))
         for entry, both in zip(beside, tables, strict=True)))
+    sizes = (ctypes.c_int64 * (0 if batch is None else len(batch.places)))(
+        *(() if batch is None else [offsets[place] for place in batch.places]))
     record = HostRecord(
         ctypes.addressof(parameters), len(parameters), ctypes.addressof(values), len(values),
         launch.queue.addressof_ref(), id(launch.turn.lock), ctypes.addressof(launch.turn.counts), *map(id, NAMES),
-        id(usm_ndarray), ctypes.addressof(apart), len(apart), code.address, launch.global_range[0],
-        round(longest * 1e9),
-        groups=flat.values[-3].value, chunk=offsets[-2],
+        id(usm_ndarray), ctypes.addressof(apart), len(apart), code.address, *_batch_fields(launch, batch),
+        ctypes.addressof(sizes), len(sizes), offsets[-2], round(longest * 1e9),
         beside=ctypes.addressof(near), beside_count=len(near), listed=listed, **fields,
     )
-    alive = (parameters, values, apart, near, tables, keep, code, launch.queue, launch.turn, launch.keep)
+    alive = (parameters, values, sizes, apart, near, tables, keep, code, launch.queue, launch.turn, launch.keep)
     return record, native_function(HostEmitter, record, alive)
 
 
-def describe_array(entry: HostParameter, array: Any, view: ArrayView, keep: list[Any]) -> bool:
-    """Write what an array looks like, as its view has it; returns False for one of a class of the user's."""
+def _batch_fields(launch: Any, batch: Batch | None) -> tuple[int, int, int, int]:
+    """Return the batch, the least and the most that it may be, and how many work-groups each of it is."""
+    return (launch.groups,) * 3 + (1,) if batch is None else (ANY_SIZE, batch.least, batch.most, batch.parts)
+
+
+def describe_array(
+    entry: HostParameter, array: Any, view: ArrayView, keep: list[Any], batch_axis: int | None = None
+) -> bool:
+    """Write what an array looks like, as its view has it; returns False for one of a class of the user's.
+
+    Along the axis of the batch it may have any size.
+    """
     entry.type = id(type(array))
     if type(array) is not usm_ndarray and not is_plain_dpnp_array(array):
         return False
     entry.kind = ARRAY if type(array) is usm_ndarray else OBJECT
     shape, strides = tuple(view.shape), tuple(view.strides)
+    shapes = [shape]
     dims = (ctypes.c_int64 * (2 * len(shape)))(*shape, *strides)
+    if batch_axis is not None:
+        dims[batch_axis] = ANY_SIZE
+        shapes.append((*shape[:batch_axis], shape[batch_axis] + 1, *shape[batch_axis + 1 :]))
     keep.append(dims)
     entry.form, entry.dims, entry.modes = view.dtype.num, ctypes.addressof(dims), len(shape)
     in_c, in_fortran = native_interface().orders
-    entry.orders = in_c * (strides == _in_order(shape[::-1])[::-1]) | in_fortran * (strides == _in_order(shape))
+    entry.orders = (in_c * all(strides == _in_order(each[::-1])[::-1] for each in shapes)
+                    | in_fortran * all(strides == _in_order(each) for each in shapes))
     return True
 
 

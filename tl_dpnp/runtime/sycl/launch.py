@@ -18,6 +18,7 @@ from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.bounds import CHECK_RECORD_LENGTH, raise_if_failed
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, flatten
 from tl_dpnp.runtime.call.scalar_arguments import scalar_value, usual_values
+from tl_dpnp.runtime.sycl.batches import Batch, Bounds, batch_of
 from tl_dpnp.runtime.sycl.dpctl_adapter import (
     KernelHandle,
     SubmitError,
@@ -25,11 +26,11 @@ from tl_dpnp.runtime.sycl.dpctl_adapter import (
     scratch,
     submitted_by_dpnp,
 )
-from tl_dpnp.runtime.sycl.host_calls import ShortCalls
+from tl_dpnp.runtime.sycl.host_calls import ShortCalls, short_calls
 from tl_dpnp.runtime.sycl.opencl_adapter import DirectKernel, LaunchError, run_in_order, supports
 from tl_dpnp.runtime.sycl.turns import turn_to_wait
 from tl_dpnp.runtime.watching import MACHINE_CODE, Description, door
-from tl_dpnp.scalars import ScalarType
+from tl_dpnp.scalars import INDEX, ScalarType
 from tl_dpnp.target.device import Device
 
 __all__ = [
@@ -55,7 +56,12 @@ def chunk_of(plan: LaunchPlan, groups: int, device: Device, is_small: bool = Fal
 
 
 def exceeded_caches(call: BoundCall, device: Device) -> int:
-    """Return which caches the arrays of a call exceed (`exceeded_by`).  What a group has several times counts once."""
+    """Return which caches the arrays of a call exceed (`exceeded_by`)."""
+    return exceeded_by(_bytes_of(call), device)
+
+
+def _bytes_of(call: BoundCall) -> int:
+    """Return how many bytes the arrays of a call take.  What a group has several times counts once."""
     total = 0
     for argument in call.arguments:
         match argument:
@@ -65,7 +71,7 @@ def exceeded_caches(call: BoundCall, device: Device) -> int:
                 total += sum({view.address: view.nbytes for view in views}.values())
             case None:
                 pass
-    return exceeded_by(total, device)
+    return total
 
 
 def exceeded_by(total: int, device: Device) -> int:
@@ -74,9 +80,30 @@ def exceeded_by(total: int, device: Device) -> int:
     One core has its second-level cache; all have theirs, and the last level, of which something is left to other
     programs.
     """
-    own = device.core_cache
-    everything = max(own * device.compute_units, device.last_cache_for_arrays)
+    own, everything = _caches(device)
     return EXCEEDS_ALL if total > everything else EXCEEDS_ONE if total > own else 0
+
+
+def _caches(device: Device) -> tuple[int, int]:
+    """Return how many bytes of arrays the caches of one core hold, and all caches."""
+    own = device.core_cache
+    return own, max(own * device.compute_units, device.last_cache_for_arrays)
+
+
+def _bounds(binding: Binding, call: BoundCall, plan: LaunchPlan, device: Device) -> Bounds:
+    """Return which batches a call may have for which its launch is the same but for the size."""
+    used, limits = _bytes_of(call), (-1, *_caches(device), INDEX.maximum)
+    exceeded = exceeded_by(used, device)
+    least, most = 0, _MOST_WORK_ITEMS // plan.parts
+    if binding.program.usage.has_matrix_product:  # another variant may be for fewer or more (`busy_without_sharing`)
+        few = _few(device) - 1
+        least, most = (0, min(few, most)) if call.groups <= few else (few + 1, most)
+    return Bounds(used, limits[exceeded], limits[exceeded + 1], least, most)
+
+
+def _few(device: Device) -> int:
+    """Return from how many work-groups on the cores of a device share them evenly."""
+    return device.launches.items * device.compute_units
 
 
 class Launch:
@@ -88,6 +115,8 @@ class Launch:
 
     #: What is known of short calls, where the device has them.
     short: ShortCalls | None = None
+    #: The batch, where launches of others are the same but for its size.
+    batch: Batch | None = None
     binding: Binding
     group_size: int | None = None
 
@@ -103,6 +132,11 @@ class Launch:
     def is_empty(self) -> bool:
         """Whether there is not a single work-group."""
         return self.global_range[0] == 0
+
+    @property
+    def groups(self) -> int:
+        """The number of work-groups of the device (`tl_dpnp.lowering.plan`)."""
+        return int(self.flat.values[-3].value)
 
     @property
     def extent(self) -> str:
@@ -155,9 +189,9 @@ class DirectLaunch(Launch):
     kernel after.
     """
 
-    def __init__(self, *parts: Any, short: ShortCalls | None = None) -> None:
+    def __init__(self, *parts: Any, short: ShortCalls | None = None, batch: Batch | None = None) -> None:
         super().__init__(*parts)
-        self.short = short
+        self.short, self.batch = short, batch
         self._direct: DirectKernel | None = None
         self._addresses: Sequence[int] = ()
         self._lock = threading.Lock()
@@ -175,14 +209,15 @@ class DirectLaunch(Launch):
         short = self.short
         function = None if short is None else short.function
         if function is not None:
+            given = [*addresses]
             if self.flat.scalars:
-                addresses = [*addresses, *(_usual(type_, arguments[position])
-                                           for _, position, type_, _ in self.flat.scalars)]
+                given += [_usual(type_, arguments[position]) for _, position, type_, _ in self.flat.scalars]
+            if self.batch is not None:
+                given.append(self.batch.size)
             if not self.turn.is_idle:
                 self.turn.wait_for_all(self.queue)
-            if function(tuple(addresses)):
+            if function(tuple(given)):
                 return
-            addresses = addresses[: len(self.flat.addresses)]
         seconds = self.run_on_device(arguments, addresses)
         if short is not None and short.problem is None and seconds:
             short.note(self, seconds)
@@ -258,7 +293,7 @@ class CheckedLaunch(Launch):
 
 def busy_without_sharing(few: FewGroups, call: BoundCall, device: Device) -> str | None:
     """Return why work-items had better not share the work-groups of a call, None where they had."""
-    if not 0 < call.groups < device.launches.items * device.compute_units:
+    if not 0 < call.groups < _few(device):
         return f"{call.groups} work-groups balance the load of {device.compute_units} cores, or there is none"
     if few.work < device.launches.least_work:
         return f"a work-group of {few.work} vector multiply-adds is not worth more than one work-item"
@@ -287,7 +322,10 @@ def prepare(
     if plan.checks:
         lengths = tuple(len(argument.views) for argument in call.arguments if isinstance(argument, GroupArgument))
         return CheckedLaunch(*parts, plan=plan, text=binding.program.text, group_lengths=lengths, extents=call.extents)
-    return DirectLaunch(*parts, short=ShortCalls(handle, plan)) if supports(queue) else Launch(*parts)
+    if not supports(queue):
+        return Launch(*parts)
+    batch = batch_of(binding, call, flat, plan.parts, _bounds(binding, call, plan, device))
+    return DirectLaunch(*parts, short=short_calls(handle, plan, queue, batch), batch=batch)
 
 
 def _run(how: str) -> Callable[[Launch], Description]:

@@ -23,28 +23,29 @@ __all__ = ["Beside", "OverlapEmitter", "Pair"]
 class Pair(ctypes.Structure):
     """Two arguments that may not overlap, each an array or a list of such.
 
-    The places of the first addresses, how many there are, and where the memory begins and ends, in bytes from each.
+    The places of the first addresses, how many there are, and where the memory begins and ends, in bytes from each; it
+    ends `step` bytes further on for each of the batch.
     """
 
     _fields_ = [(name, Word) for name in (
-        "first", "count", "low", "high", "second", "other_count", "other_low", "other_high")]
+        "first", "count", "low", "high", "step", "second", "other_count", "other_low", "other_high", "other_step")]
 
 
 class Beside(ctypes.Structure):
     """An argument that may not come near the arrays of a group.
 
-    The place of the first of `count` addresses, where the memory begins and ends, in bytes from each, and how many
+    The place of the first of `count` addresses, where the memory begins and ends, as in `Pair`, and how many
     pieces of memory those arrays have, with the addresses of where these end and begin, in order.
     """
 
-    _fields_ = [(name, Word) for name in ("place", "count", "low", "high", "pieces", "ends", "starts")]
+    _fields_ = [(name, Word) for name in ("place", "count", "low", "high", "step", "pieces", "ends", "starts")]
 
 
 class OverlapEmitter:
-    """Emits the checks for the entries of a record."""
+    """Emits the checks for the entries of a record, and a batch of some size."""
 
-    def __init__(self, emitter: HostEmitter) -> None:
-        self.emitter, self.builder = emitter, emitter.builder
+    def __init__(self, emitter: HostEmitter, size: ir.Value) -> None:
+        self.emitter, self.builder, self.size = emitter, emitter.builder, size
 
     def require_apart(self) -> None:
         """Refuse the call where arrays may overlap."""
@@ -64,9 +65,10 @@ class OverlapEmitter:
     def _require_apart(self, at: ir.Value) -> None:
         """Check the arguments of an entry of `Pair`."""
         emitter, builder = self.emitter, self.builder
-        first, count, low, high, second, other_count, other_low, other_high = (
+        first, count, low, high, step, second, other_count, other_low, other_high, other_step = (
             emitter.load(emitter.field("pairs"), builder.add(at, index(word))) for word in range(len(Pair._fields_)))
-        values = emitter.values
+        values, high = emitter.values, self._end(high, step)
+        other_high = self._end(other_high, other_step)
 
         def look(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
             address = emitter.load(builder.add(values, first), number)
@@ -83,13 +85,18 @@ class OverlapEmitter:
 
         counted_loop(builder, index(0), count, index(1), [], look)
 
+    def _end(self, high: ir.Value, step: ir.Value) -> ir.Value:
+        """Return where memory ends, which is `step` bytes further on for each of the batch."""
+        return self.builder.add(high, self.builder.mul(step, self.size))
+
     def _require_beside(self, at: ir.Value) -> None:
         """Check the arguments of an entry of `Beside`: of the pieces, the first that ends behind it begins there, too.
         """
         emitter, builder = self.emitter, self.builder
-        place, count, low, high, pieces, ends, starts = (
+        place, count, low, high, step, pieces, ends, starts = (
             emitter.load(emitter.field("beside"), builder.add(at, index(word)))
             for word in range(len(Beside._fields_)))
+        high = self._end(high, step)
 
         def look(number: ir.Value, _: Sequence[ir.Value]) -> Sequence[ir.Value]:
             address = emitter.load(builder.add(emitter.values, place), number)
