@@ -11,6 +11,7 @@ import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
+from tl_dpnp.graph.dpnp_rules import einsum_sees_diagonals
 from tl_dpnp.graph.extents import base_of
 from tl_dpnp.graph.inference import result_dtype
 from tl_dpnp.graph.lazy import element_strides
@@ -172,10 +173,10 @@ def _einsum(trace: Trace, *operands: Any, out: Any = None, **keywords: Any) -> A
         dtype = both
     if dtype.kind == "b" or not fusable(dtype):
         raise NotFused(f"products of {dtype} are not fused")
-    node = einsum_node(operands[0], nodes, dtype)
+    node = einsum_node(operands[0], nodes, dtype, einsum_sees_diagonals)
     _leave_large_products(node)
     if out is None and len(nodes) == 1 and (isinstance(node, Array) or base_of(node) is base_of(nodes[0])):
-        return viewed(trace, operands[1], lambda seen: einsum_node(operands[0], [seen], dtype))
+        return viewed(trace, operands[1], lambda seen: einsum_node(operands[0], [seen], dtype, einsum_sees_diagonals))
     return result_array(trace, node, given, out)
 
 

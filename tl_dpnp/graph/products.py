@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
-from tl_dpnp.graph.dpnp_rules import einsum_sees_diagonals
 from tl_dpnp.graph.long_reductions import PROCESSORS, reduced, summed_product
 from tl_dpnp.graph.nodes import Contract, Map, Node
 from tl_dpnp.graph.views import permute, slice_axes, view
@@ -71,8 +70,13 @@ def matmul_node(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
     return contraction(a, b, of_a, of_b, out, dtype)
 
 
-def einsum_node(subscripts: str, nodes: Sequence[Node], dtype: np.dtype[Any]) -> Node:
-    """Return the node of an einsum of any number of operands, contracted in the order that opt_einsum finds."""
+def einsum_node(
+    subscripts: str, nodes: Sequence[Node], dtype: np.dtype[Any], sees_diagonals: Callable[[], bool] = lambda: True
+) -> Node:
+    """Return the node of an einsum of any number of operands, contracted in the order that opt_einsum finds.
+
+    `sees_diagonals` says whether the diagonal of a single operand is a view of it; else it is a copy.
+    """
     words, out = _parsed(subscripts, tuple(node.shape for node in nodes))
     sizes: dict[str, int] = {}
     for word, node in zip(words, nodes, strict=True):
@@ -84,7 +88,7 @@ def einsum_node(subscripts: str, nodes: Sequence[Node], dtype: np.dtype[Any]) ->
     operands = [_diagonal(node, word) for node, word in zip(nodes, words, strict=True)]
     if len(operands) == 1:
         node, word = operands[0]
-        if len(word) < len(words[0]) and not einsum_sees_diagonals():
+        if len(word) < len(words[0]) and not sees_diagonals():
             node = Map(node.shape, node.dtype, "positive", (node,), node.dtype)
         node, word = _reduced(node, word, out, sizes, dtype)
         return permute(node, tuple(word.index(letter) for letter in out))
