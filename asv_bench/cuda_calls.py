@@ -1,7 +1,7 @@
 """What calls cost on the host of a GPU: ``python -m asv_bench.cuda_calls``.
 
 Microseconds until a call returns, medians and minima of 7 rounds in turns, of kernels that take no longer than that:
-arrays in C order, and groups of 1000 tensors in the ways in which they can be given.  Needs PyTorch and a GPU.
+arrays in C order, functions that are fused, and groups of 1000 tensors in the ways in which they can be given.  Needs PyTorch and a GPU.
 """
 
 from __future__ import annotations
@@ -58,6 +58,10 @@ def _list() -> list[torch.Tensor]:
     return tl_dpnp.rev([torch.ones(8, 8, device="cuda") for _ in range(_TENSORS)])  # type: ignore[no-any-return]
 
 
+def _step(a: torch.Tensor, k: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+    return k @ (q @ a) * 2.0 + q
+
+
 def main() -> None:
     """Print a line for each kind of call."""
     kernel = tl_dpnp.compile(BATCH, target="cuda")
@@ -70,6 +74,17 @@ def main() -> None:
         "in C order": (lambda: kernel.in_c_order(a, b, c), 1000),
         "torch.bmm": (lambda: torch.bmm(a, b), 1000),
     })
+    fused = tl_dpnp.fuse(_step)
+    inductor, eager = (torch.compile(_step, backend=backend) for backend in ("inductor", "eager"))
+    with torch.no_grad():
+        _report({
+            "a fused function": (lambda: fused(a, b, c), 1000),
+            "the same by way of Dynamo": (lambda: fused._traced((a, b, c), {}), 1000),
+            "by Inductor": (lambda: inductor(a, b, c), 1000),
+            "by Dynamo alone": (lambda: eager(a, b, c), 1000),
+            "torch.add": (lambda: torch.add(a, b), 1000),
+            "torch.empty_like": (lambda: torch.empty_like(a), 1000),
+        })
     grouped = tl_dpnp.compile(GROUPS, target="cuda")
     lists = [_list() for _ in range(3)]
     groups = [tl_dpnp.group(each) for each in lists]

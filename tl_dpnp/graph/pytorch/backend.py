@@ -22,7 +22,13 @@ from tl_dpnp.errors import FusionWarning, TLTypeError, UnsupportedError
 from tl_dpnp.graph.pytorch.overlaps import Sharing, sharing
 from tl_dpnp.graph.pytorch.planning import Left, plan
 from tl_dpnp.graph.pytorch.program import CudaKernels, Kernels, Program, ReferenceKernels
-from tl_dpnp.graph.pytorch.torch_adapter import backend_of, changes_arguments, symbols_of, writes_arguments
+from tl_dpnp.graph.pytorch.torch_adapter import (
+    backend_of,
+    changes_arguments,
+    is_only_called,
+    symbols_of,
+    writes_arguments,
+)
 from tl_dpnp.graph.pytorch.whole_products import keep_products
 from tl_dpnp.records import dataclass
 
@@ -111,30 +117,47 @@ class Backend:
     """A backend of `torch.compile`; two are never equal, so that a function is compiled for each anew.
 
     `on_break` says what happens where operations are left to PyTorch: nothing, ``"warn"`` or ``"error"``.  Graphs that
-    are compiled are noted in `compilations`, for as long as PyTorch has them.
+    are compiled are noted in `compilations`, for as long as PyTorch has them, and what PyTorch calls for those that
+    write to no argument in `reading`; `compiled` says how many of these there have been.
     """
 
     target: str = "cuda"
     on_break: str = "quiet"
     compilations: weakref.WeakSet[Compilation] = field(default_factory=weakref.WeakSet)
+    reading: weakref.WeakSet[Callable[..., Any]] = field(default_factory=weakref.WeakSet)
+    compiled: int = 0
 
     def __call__(self, module: fx.GraphModule, examples: Sequence[Any], **_options: Any) -> Any:
-        compiled = self._backend(keep_products(module, examples), examples)
-        return _Guarded(compiled) if writes_arguments() else compiled
+        made: list[Compilation] = []
+        whole = keep_products(module, examples)
+        compiled = backend_of(lambda graph, _: self._compiled(graph, made))(whole, examples)
+        if writes_arguments():
+            return _Guarded(compiled)
+        places = sum(node.op == "placeholder" for node in whole.graph.nodes)
+        if is_only_called() and len(made[0].placeholders) == places:
+            compiled = _called(made[0])
+        self.reading.add(compiled)
+        self.compiled += 1
+        return compiled
 
-    @functools.cached_property
-    def _backend(self) -> Callable[..., Any]:
-        return backend_of(self._compiled)
-
-    def _compiled(self, module: fx.GraphModule, _examples: Sequence[Any]) -> Any:
+    def _compiled(self, module: fx.GraphModule, made: list[Compilation]) -> Any:
         compilation = Compilation(module, self.target, self.on_break)
         self.compilations.add(compilation)
+        made.append(compilation)
 
         def run(arguments: list[Any]) -> Any:
             return compilation(arguments)
 
         run._boxed_call = True  # type: ignore[attr-defined]  # the protocol of AOTAutograd
         return run
+
+
+def _called(compilation: Compilation) -> Callable[..., Any]:
+    """Return a function that calls a compiled graph, without AOTAutograd, which has nothing to do there."""
+    def call(*arguments: Any) -> Any:
+        return compilation([*arguments])
+
+    return call
 
 
 class _Guarded:

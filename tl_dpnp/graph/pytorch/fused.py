@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tl_dpnp.graph.pytorch.backend import Backend
     from tl_dpnp.graph.pytorch.explanation import Explanation
     from tl_dpnp.graph.pytorch.overlaps import Sharing
+    from tl_dpnp.graph.pytorch.repeated_calls import RepeatedCalls
 
 __all__ = ["FusedFunction", "explain", "fuse"]
 
@@ -36,6 +37,7 @@ class FusedFunction:
         self.function, self.fullgraph, self.on_break, self.dynamic = function, fullgraph, on_break, dynamic
         self._types: set[type] = set()
         self._apart: dict[Sharing, Callable[..., Any]] = {}
+        self._repeated: RepeatedCalls | None = None
 
     def __repr__(self) -> str:
         return f"<tl_dpnp.fuse of {self._name}>"
@@ -49,13 +51,24 @@ class FusedFunction:
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Call the function; results are PyTorch's tensors."""
+        if self._repeated is not None and not keywords:
+            run = self._repeated.find(arguments)
+            if run is not None:
+                return run(*arguments)
+        return self._traced(arguments, keywords)
+
+    def _traced(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Call the function by way of Dynamo, which compiles it where that is due."""
         given = (*arguments, *keywords.values()) if keywords else arguments
         if not self._types.issuperset(map(type, given)):
             self._check(given)
         compiled = self._compiled
         if shared := self._sharing(given):
             compiled = self._compiled_for(shared)
-        return compiled(*arguments, **keywords)
+        result = compiled(*arguments, **keywords)
+        if self._repeated is not None:
+            self._repeated.notice()
+        return result
 
     def _check(self, arguments: tuple[Any, ...]) -> None:
         for argument in arguments:
@@ -67,7 +80,11 @@ class FusedFunction:
 
     @functools.cached_property
     def _compiled(self) -> Callable[..., Any]:
-        return self._compiled_with(self._backend())
+        backend = self._backend()
+        from tl_dpnp.graph.pytorch.repeated_calls import RepeatedCalls
+
+        self._repeated = RepeatedCalls(self.function, backend)
+        return self._compiled_with(backend)
 
     @functools.cached_property
     def _sharing(self) -> Callable[[tuple[Any, ...]], Sharing]:

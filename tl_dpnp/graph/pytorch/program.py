@@ -8,13 +8,14 @@ from typing import Any, Protocol
 import torch
 from torch import fx
 
-from tl_dpnp.graph.kernels import KernelRequest
+from tl_dpnp.graph.kernels import KernelRequest, PreparedKernel
 from tl_dpnp.graph.pytorch.planning import Allocation, KernelStep, Planned, Register, TorchStep, ViewStep
 from tl_dpnp.graph.pytorch.torch_adapter import allocator
 from tl_dpnp.graph.work_groups import WorkGroups, of_warps
 from tl_dpnp.lowering.device import H200
 from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.cuda.arrays import cuda_device, is_aligned
+from tl_dpnp.runtime.cuda.platform import CudaLaunch
 from tl_dpnp.runtime.kernel import Kernel
 from tl_dpnp.runtime.platform_choice import platform_for
 
@@ -43,12 +44,30 @@ class CudaKernels:
 
     def prepared(self, request: KernelRequest) -> tuple[Kernel, bool, _Run]:
         prepared = request.prepared(self.queue, "cuda", self.like)
-        start, operands, fixed = prepared.launch.run, prepared.operands, prepared.fixed
+        return prepared.kernel, prepared.compiled, _launched(prepared)
 
-        def run(registers: Registers) -> None:
-            start(fixed, [registers[slot].data_ptr() + offset for slot, offset in operands])
 
-        return prepared.kernel, prepared.compiled, run
+def _launched(prepared: PreparedKernel) -> _Run:
+    """Return what launches a kernel: by machine code from the second time on, if the tensors are those of memrefs."""
+    launch, operands, fixed = prepared.launch, prepared.operands, prepared.fixed
+    assert isinstance(launch, CudaLaunch)
+    slots = [slot for slot, _ in operands]
+    may_be_direct = launch.is_direct and not any(offset for _, offset in operands)
+    direct: Callable[[tuple[Any, ...]], bool] | None = None
+    ran = False
+
+    def run(registers: Registers) -> None:
+        nonlocal direct, may_be_direct, ran
+        if direct is not None:
+            if direct((*fixed, *[registers[slot] for slot in slots])):
+                return
+        elif may_be_direct and ran:
+            direct = launch.direct_call(launch.binding, (*fixed, *[registers[slot] for slot in slots]))
+            may_be_direct = direct is not None
+        ran = True
+        launch.run(fixed, [registers[slot].data_ptr() + offset for slot, offset in operands])
+
+    return run
 
 
 class ReferenceKernels:
@@ -82,6 +101,7 @@ class Program:
     compiled: list[bool]
     _runs: list[_Run]
     _inputs: tuple[int, ...]
+    _results: Callable[[Registers], Any]
 
     @classmethod
     def of(cls, planned: Planned, inputs: Sequence[int], device: Any, kernels: Kernels) -> Program:
@@ -104,7 +124,7 @@ class Program:
                     runs.append(_operation(step))
             if releases[number]:
                 runs.append(_release(releases[number]))
-        return cls(planned, made, compiled, runs, tuple(inputs))
+        return cls(planned, made, compiled, runs, tuple(inputs), _results(planned.results))
 
     def __call__(self, arguments: Sequence[Any]) -> Any:
         """Run the steps on the arguments of a call."""
@@ -113,11 +133,12 @@ class Program:
         for slot in self._inputs:
             if not is_aligned(registers[slot].data_ptr()):  # kernels were chosen for memory that is
                 registers[slot] = _aligned(registers[slot])
-        for slot, constant in planned.constants.items():
-            registers[slot] = constant
+        if planned.constants:
+            for slot, constant in planned.constants.items():
+                registers[slot] = constant
         for run in self._runs:
             run(registers)
-        return fx.node.map_aggregate(planned.results, lambda value: _of_register(value, registers))
+        return self._results(registers)
 
 
 def _aligned(tensor: Any) -> Any:
@@ -133,6 +154,14 @@ def _aligned(tensor: Any) -> Any:
 
 def _of_register(value: Any, registers: Registers) -> Any:
     return registers[value.slot] if isinstance(value, Register) else value
+
+
+def _results(results: Any) -> Callable[[Registers], Any]:
+    """Return a function that gives what a graph returns, a list or tuple as a rule, of registers."""
+    if type(results) in (list, tuple) and all(type(each) is Register for each in results):
+        kind, slots = type(results), [each.slot for each in results]
+        return lambda registers: kind([registers[slot] for slot in slots])
+    return lambda registers: fx.node.map_aggregate(results, lambda value: _of_register(value, registers))
 
 
 def _with_results(run: _Run, allocations: Sequence[Allocation], allocate: Callable[..., Any]) -> _Run:

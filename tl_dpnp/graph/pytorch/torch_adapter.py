@@ -2,21 +2,28 @@
 
 Tested with PyTorch 2.11 and 2.13.  Documented is `torch._dynamo.backends.common.aot_autograd`, for writers of backends
 ("Custom Backends" in the manual), and private are the tables of decompositions, which Inductor takes from the same
-place, the allocation that its code calls, in a quarter of the time of `torch.empty_strided`, and what AOTAutograd has
-found of a graph.
+place, the allocation that its code calls, in a quarter of the time of `torch.empty_strided`, what AOTAutograd has
+found of a graph, and what Dynamo has compiled of a function, with its guards.
 """
 
 from __future__ import annotations
 
+import functools
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._C._dynamo.eval_frame import get_eval_frame_callback
 from torch._decomp import core_aten_decompositions, get_decompositions
+from torch._dynamo import eval_frame
 from torch._dynamo.backends.common import aot_autograd
 
-__all__ = ["allocator", "backend_of", "changes_arguments", "current_sizes", "is_random", "sets_recording", "symbols_of",
-           "transforms", "writes_arguments"]
+from tl_dpnp.records import dataclass
+
+__all__ = ["CompiledFrame", "allocator", "backend_of", "changes_arguments", "compiled_frames", "current_sizes",
+           "is_only_called", "is_plain_call", "is_random", "sets_recording", "symbols_of", "transforms",
+           "writes_arguments"]
 
 _aten = torch.ops.aten
 
@@ -34,13 +41,72 @@ _DECOMPOSED = (
 )
 
 
+#: What AOTAutograd has found of a graph that makes it do more at a call than call it.
+_DONE_BESIDE = (
+    "mutated_inp_runtime_indices", "mutated_graph_handled_indices_seen_by_autograd", "num_outputs_aliased",
+    "num_intermediate_bases", "dynamic_outputs", "is_rng_op_functionalized", "grad_enabled_mutation", "tokens",
+    "num_graphsafe_rng_states",
+)
+#: How names of global variables begin that Dynamo's code calls: graphs, and what goes on after what was not traced.
+_GRAPH, _RESUMED = "__compiled_fn", "__resume_at"
+#: What Dynamo does at calls unless ``torch.compiler.set_stance`` says otherwise.
+_STANCE = eval_frame.DynamoStance()
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledFrame:
+    """What Dynamo has compiled of a function once: its `code`, the `guards`, and what backends made of the `graphs`."""
+
+    code: types.CodeType
+    guards: Any
+    graphs: list[Any]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the function is in the graphs, with nothing that is left to be traced at the call."""
+        return not any(name.startswith(_RESUMED) for name in self.code.co_names)
+
+    def holds(self, values: dict[str, Any]) -> bool:
+        """Return whether the guards let the code run for variables with these values; not once it has been given up."""
+        guards = self.guards
+        return getattr(guards, "cache_entry", None) is not None and guards.check(values) is True
+
+
+def compiled_frames(function: types.FunctionType) -> list[CompiledFrame]:
+    """Return what Dynamo has compiled of a function; entries of its cache, which may go any time, are not kept."""
+    entries = eval_frame._debug_get_cache_entry_list(function.__code__)
+    return [CompiledFrame(entry.code, entry.guard_manager, [
+        _innermost(function.__globals__[name]) for name in entry.code.co_names if name.startswith(_GRAPH)
+        and name in function.__globals__]) for entry in entries]
+
+
+def _innermost(graph: Any) -> Any:
+    """Return what a backend made, without what Dynamo has put around it."""
+    while (inner := getattr(graph, "_torchdynamo_orig_callable", None)) is not None:
+        graph = inner
+    return graph
+
+
+def is_plain_call() -> bool:
+    """Return whether nothing looks at a call that Dynamo, or a tracer, would have to know of."""
+    stance = eval_frame._stance
+    return (not torch.compiler.is_compiling() and (stance is _STANCE or stance == _STANCE)
+            and get_eval_frame_callback() is None
+            and not torch._C._len_torch_dispatch_stack() and not torch._C._is_tracing())
+
+
 def backend_of(compiler: Callable[..., Any]) -> Callable[..., Any]:
     """Return the backend of `torch.compile` that gives graphs of functional ATen operations to a compiler."""
+    backend: Callable[..., Any] = aot_autograd(fw_compiler=compiler, bw_compiler=compiler, inference_compiler=compiler,
+                                               decompositions=_decompositions())
+    return backend
+
+
+@functools.cache
+def _decompositions() -> dict[Any, Any]:
     table = {**core_aten_decompositions(), **get_decompositions(_DECOMPOSED)}
     del table[_aten.bernoulli.default]  # it would draw other numbers than the operation does
-    backend: Callable[..., Any] = aot_autograd(fw_compiler=compiler, bw_compiler=compiler, inference_compiler=compiler,
-                                               decompositions=table)
-    return backend
+    return table
 
 
 def allocator(device: Any) -> Callable[[tuple[int, ...], tuple[int, ...], Any], Any]:
@@ -98,6 +164,24 @@ def symbols_of(fakes: Sequence[Any], arguments: Sequence[Any]) -> dict[Any, int]
             if isinstance(symbolic, torch.SymInt) and symbolic.node.expr.is_Symbol:
                 found[symbolic.node.expr] = int(value)
     return found
+
+
+def is_only_called() -> bool:
+    """Return whether AOTAutograd only calls the graph that it has just compiled; false where it does not say.
+
+    Elsewhere it records gradients, or keeps operations from that, writes to arguments, makes results views of them, or
+    takes autocast away.
+    """
+    metadata = getattr(torch._guards.TracingContext.try_get(), "fw_metadata", None)
+    if metadata is None or torch.is_autocast_enabled("cuda") or torch.is_autocast_enabled("cpu"):
+        return False
+    tensors = (*metadata.input_info, *metadata.output_info)
+    classes = (*metadata.subclass_inp_meta, *metadata.subclass_fw_graph_out_meta)
+    return not (
+        any(getattr(metadata, name, True) for name in _DONE_BESIDE)
+        or any(tensor.requires_grad for tensor in tensors)
+        or any(output.output_type.name != "non_alias" for output in metadata.output_info)
+        or any(type(each).__name__ not in ("int", "PlainTensorMeta") for each in classes))
 
 
 def writes_arguments() -> bool:

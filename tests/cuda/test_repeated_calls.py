@@ -1,0 +1,307 @@
+"""Repeated calls of functions of PyTorch's that are fused: past Dynamo, but never past what it guards."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tl_dpnp.graph.pytorch.fused import fuse  # noqa: E402
+
+TARGET, DEVICE = ("cuda", "cuda") if torch.cuda.is_available() else ("reference", "cpu")
+FACTOR = 2.0
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch):
+    if TARGET == "reference":
+        monkeypatch.setenv("TL_DPNP_TARGET", "reference")
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+
+
+def tensors(count, *shape, **options):
+    return [torch.randn(*(shape or (6, 3, 3)), device=DEVICE, **options) for _ in range(count)]
+
+
+def step(a, k, q):
+    return k @ (q @ a) * FACTOR + q
+
+
+def is_repeated(fused, *arguments):
+    """Return whether the call would not go by way of Dynamo."""
+    return fused._repeated is not None and fused._repeated.find(arguments) is not None
+
+
+def same(fused, function, *arguments):
+    torch.testing.assert_close(fused(*arguments), function(*arguments), rtol=1e-5, atol=1e-5)
+
+
+def repeated(function, *arguments):
+    """Return the function fused, after a first call."""
+    fused = fuse(function)
+    same(fused, function, *arguments)
+    assert is_repeated(fused, *arguments)
+    same(fused, function, *arguments)
+    return fused
+
+
+def test_other_tensors_of_the_same_form_take_the_short_way():
+    fused = repeated(step, *tensors(3))
+    for _ in range(5):
+        given = tensors(3)
+        assert is_repeated(fused, *given)
+        same(fused, step, *given)
+
+
+def test_other_sizes_dtypes_and_strides_are_compiled_anew():
+    fused = repeated(step, *tensors(3))
+    others = [tensors(3, 7, 3, 3), tensors(3, 6, 2, 2), tensors(3, dtype=torch.float64),
+              [each.transpose(-1, -2) for each in tensors(3)], tensors(3, 6, 1, 1)]
+    for given in others:
+        same(fused, step, *given)
+        same(fused, step, *given)
+    same(fused, step, *tensors(3))
+
+
+def test_globals_that_change_are_seen(monkeypatch):
+    fused = repeated(step, *tensors(3))
+    given = tensors(3)
+    monkeypatch.setitem(globals(), "FACTOR", -3.0)
+    assert not is_repeated(fused, *given)
+    same(fused, step, *given)
+    monkeypatch.setitem(globals(), "FACTOR", 2.0)
+    same(fused, step, *given)
+
+
+def test_variables_of_outer_functions_that_change_are_seen():
+    factor, more = 2.0, tensors(1)[0]
+
+    def scaled(a):
+        return a @ a * factor + more  # noqa: F821  # it is deleted below
+
+    fused = repeated(scaled, *tensors(1))
+    factor = 5.0
+    same(fused, scaled, *tensors(1))
+    more = more + 1
+    same(fused, scaled, *tensors(1))
+    more = tensors(1, dtype=torch.float64)[0]
+    same(fused, scaled, *tensors(1))
+    del more
+    with pytest.raises(NameError):
+        fused(*tensors(1))
+
+
+def test_attributes_defaults_and_code_that_change_are_seen():
+    class Settings:
+        factor = 2.0
+
+    def scaled(a, settings, by=1.0):
+        return a @ a * settings.factor * by
+
+    settings = Settings()
+    fused = fuse(scaled)
+    for _ in range(3):
+        same(fused, scaled, *tensors(1), settings)
+    settings.factor = 7.0
+    same(fused, scaled, *tensors(1), settings)
+    scaled.__defaults__ = (3.0,)
+    same(fused, scaled, *tensors(1), settings)
+    scaled.__code__ = (lambda a, settings, by: a - by).__code__
+    same(fused, scaled, *tensors(1), settings)
+
+
+def test_numbers_keywords_and_methods():
+    class Layer:
+        def __init__(self):
+            self.weight = tensors(1, 3, 3)[0]
+
+        @fuse
+        def fused(self, a, factor):
+            return a @ self.weight * factor
+
+        def plain(self, a, factor):
+            return a @ self.weight * factor
+
+    for layer in (Layer(), Layer()):
+        for factor in (1.0, 1.0, 2.0, 3, True, 4.0):
+            a, = tensors(1)
+            same(layer.fused, layer.plain, a, factor)
+            torch.testing.assert_close(layer.fused(a, factor=factor), layer.plain(a, factor), rtol=1e-5, atol=1e-5)
+        layer.weight = tensors(1, 3, 3)[0]
+
+
+def test_gradients_are_recorded_where_they_are_due():
+    fused = repeated(step, *tensors(3))
+    given = tensors(3, requires_grad=True)
+    for _ in range(3):
+        found = fused(*given)
+        assert found.requires_grad
+        grads = torch.autograd.grad(found.square().sum(), given)
+        expected = torch.autograd.grad(step(*given).square().sum(), given)
+        torch.testing.assert_close(grads, expected, rtol=1e-3, atol=1e-3)
+        with torch.no_grad():
+            assert not fused(*given).requires_grad
+        with torch.inference_mode():
+            assert fused(*given).is_inference()
+
+
+def test_what_is_detached_records_no_gradient():
+    def apart(a, b):
+        return (a.detach() @ b.detach()) * 2.0
+
+    fused = fuse(apart)
+    for _ in range(3):
+        assert not fused(*tensors(2, requires_grad=True)).requires_grad
+
+
+def test_autocast_counts(monkeypatch):
+    fused = repeated(step, *tensors(3))
+    given = tensors(3)
+    for _ in range(2):
+        with torch.autocast(DEVICE, dtype=torch.bfloat16):
+            assert fused(*given).dtype == step(*given).dtype
+        assert fused(*given).dtype == torch.float32
+
+
+def test_tensors_that_share_memory_are_right_where_one_is_written():
+    def shifted(a, b):
+        a += b @ b
+        return a * 2.0
+
+    fused = fuse(shifted)
+    for _ in range(3):
+        mine, theirs = (torch.arange(18.0, device=DEVICE).reshape(2, 3, 3) for _ in range(2))
+        other, = tensors(1, 2, 3, 3)
+        for left, right in ((mine, other), (mine, mine.view(2, 3, 3)), (mine[:1], mine[1:])):
+            expected = shifted(theirs[: len(left)], right.clone() if right is other else theirs[-len(right):])
+            torch.testing.assert_close(fused(left, right), expected)
+            torch.testing.assert_close(mine, theirs)
+            mine /= 100
+            theirs /= 100
+
+
+def test_tensors_that_share_memory_take_the_short_way_where_none_is_written():
+    fused = repeated(step, *tensors(3))
+    a, = tensors(1)
+    for given in ((a, a.view(6, 3, 3), a), (a, a, a), (a, a.flip(0), a)):
+        same(fused, step, *given)
+        same(fused, step, *given)
+
+
+def test_results_that_are_views_of_arguments_are_views():
+    def first(a):
+        return a[0], a @ a
+
+    fused = fuse(first)
+    for _ in range(3):
+        a, = tensors(1)
+        view, product = fused(a)
+        view.zero_()
+        assert not a[0].any()
+        assert product.any()
+
+
+def test_results_of_any_structure():
+    def some(a):
+        return {"product": a @ a, "rest": [a * 2.0, (None, 3, "text")]}
+
+    fused = fuse(some)
+    for _ in range(3):
+        a, = tensors(1)
+        found, expected = fused(a), some(a)
+        assert is_repeated(fused, a)
+        assert found["rest"][1] == (None, 3, "text")
+        torch.testing.assert_close((found["product"], found["rest"][0]), (expected["product"], expected["rest"][0]))
+
+
+def test_effects_happen_at_each_call():
+    seen = []
+
+    def noted(a):
+        seen.append(1)
+        return a @ a + len(seen)
+
+    fused = fuse(noted)
+    for number in range(1, 5):
+        a, = tensors(1)
+        torch.testing.assert_close(fused(a), a @ a + number, rtol=1e-5, atol=1e-5)
+        assert len(seen) == number
+
+
+def test_what_is_not_traced_runs_at_each_call():
+    def broken(a):
+        b = a @ a
+        torch._dynamo.graph_break()
+        return b @ a + 1.0
+
+    fused = fuse(broken)
+    for _ in range(4):
+        same(fused, broken, *tensors(1))
+        assert not is_repeated(fused, *tensors(1))
+
+
+def test_resets_and_stances_count():
+    fused = repeated(step, *tensors(3))
+    given = tensors(3)
+    with torch.compiler.set_stance("force_eager"):
+        assert not is_repeated(fused, *given)
+        same(fused, step, *given)
+    assert is_repeated(fused, *given)
+    torch._dynamo.reset()
+    assert not is_repeated(fused, *given)
+    same(fused, step, *given)
+    assert is_repeated(fused, *given)
+
+
+def test_tracers_see_what_the_function_does():
+    fused = repeated(step, *tensors(3))
+    given, others = tensors(3), tensors(3)
+    outer = torch.compile(lambda a, k, q: fused(a, k, q) + 1.0, backend="eager", fullgraph=True)
+    for each in (given, others):
+        torch.testing.assert_close(outer(*each), step(*each) + 1.0, rtol=1e-5, atol=1e-5)
+    mapped = torch.func.vmap(fused)(*given)
+    torch.testing.assert_close(mapped, step(*given), rtol=1e-5, atol=1e-5)
+    with pytest.raises(RuntimeError, match="trace"):
+        torch.jit.trace(fused, tuple(given), check_trace=False)
+
+
+def test_threads_call_it_at_once():
+    fused = repeated(step, *tensors(3))
+    failures = []
+
+    def work(seed):
+        generator = torch.Generator(DEVICE).manual_seed(seed)
+        try:
+            for turn in range(30):
+                given = [torch.randn(6 + turn % 2, 3, 3, device=DEVICE, generator=generator) for _ in range(3)]
+                same(fused, step, *given)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_what_is_missing_is_said():
+    fused = repeated(step, *tensors(3))
+    with pytest.raises(TypeError):
+        fused(*tensors(2))
+    with pytest.raises(TypeError):
+        fused(*tensors(4))
+
+
+def test_functions_of_any_number_of_arguments_take_the_usual_way():
+    def summed(*arrays, factor=2.0):
+        return sum(arrays[1:], arrays[0]) * factor
+
+    fused = fuse(summed)
+    for _ in range(3):
+        same(fused, summed, *tensors(3))
+    same(fused, summed, *tensors(2))
