@@ -1,7 +1,8 @@
 """What calls cost on the host of a GPU: ``python -m asv_bench.cuda_calls``.
 
 Microseconds until a call returns, medians and minima of 7 rounds in turns, of kernels that take no longer than that:
-arrays in C order, functions that are fused, and groups of 1000 tensors in the ways in which they can be given.  Needs PyTorch and a GPU.
+arrays in C order, functions that are fused, and groups of 1000 tensors in the ways in which they can be given.
+Needs PyTorch and a GPU.
 """
 
 from __future__ import annotations
