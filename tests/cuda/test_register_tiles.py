@@ -38,6 +38,7 @@ def test_tiles_cover_the_result(seed):
         assert product.m % product.rows == product.n % product.columns == 0
         assert all(product.length % depth == 0 for depth in product.depth)
         assert not product.staggered or (product.across % 2 == 0 and product.across <= product.n)
+        assert not product.shifted or (height % 2 == 0 and product.down * height > product.m)
         places = [product.place(thread) for thread in range(product.threads)]
         assert sorted(places) == list(itertools.product(range(product.down), range(product.across)))
         assert product.terms == product.length or product.terms % (2 * max(product.depth)) == 0
@@ -68,18 +69,27 @@ def test_every_product_of_small_matrices_runs_staged(seed):
         assert plan.local_memory <= H200.local_memory
 
 
-@pytest.mark.parametrize("shape", ["17, 17, 17", "61, 61, 61", "11, 13, 64"])
-def test_ragged_products_are_computed_in_registers_without_spills(shape):
-    m, n, k = shape.split(", ")
+def batch(m, n, k):
+    """Return C[g] := A[g] B[g] for batches of f32."""
     a, b, c = f"f32x{m}x{k}", f"f32x{k}x{n}", f"f32x{m}x{n}"
-    source = f"""func @product(%A: memref<{a}x?>, %B: memref<{b}x?>, %C: memref<{c}x?>) {{
+    return f"""func @product(%A: memref<{a}x?>, %B: memref<{b}x?>, %C: memref<{c}x?>) {{
       %g = group_id
       %a = subview %A[:,:,%g] : memref<{a}x?>
       %b = subview %B[:,:,%g] : memref<{b}x?>
       %c = subview %C[:,:,%g] : memref<{c}x?>
       gemm.n.n 1.0, %a, %b, 0.0, %c : f32, memref<{a}>, memref<{b}>, f32, memref<{c}>
     }}"""
-    kernel = tl_dpnp.compile(source, target="cuda", cache=False)
+
+
+@pytest.mark.parametrize(("size", "is_shifted"), [(16, False), (55, True), (56, False), (57, True), (59, True)])
+def test_rows_are_shifted_where_columns_are_an_odd_number_of_elements_apart(size, is_shifted):
+    kernel = tl_dpnp.compile(batch(size, size, size), target="cuda", cache=False)
+    assert ("of shifted rows" in only(kernel.inspect_source()).splitlines()[0]) == is_shifted
+
+
+@pytest.mark.parametrize("shape", ["17, 17, 17", "57, 57, 57", "61, 61, 61", "11, 13, 64"])
+def test_ragged_products_are_computed_in_registers_without_spills(shape):
+    kernel = tl_dpnp.compile(batch(*shape.split(", ")), target="cuda", cache=False)
     assert "in registers" in only(kernel.inspect_source()).splitlines()[0]
     assert "cp.async.bulk.shared::cluster.global.mbarrier" in only(kernel.inspect_ptx())
     assert only(kernel.resources()).stack == 0

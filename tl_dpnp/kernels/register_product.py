@@ -54,6 +54,10 @@ class RegisterProduct:
     In a product that is `staggered`, columns of B are an odd number of elements apart, and those of a thread an even
     number of columns: a thread begins its sum with the first or the second term, such that its pairs of B are aligned,
     and adds the term that is left at the end.
+    In a product that is `shifted`, columns of A are an odd number of elements apart, and a thread has an even number of
+    rows that follow one another, one place earlier where A begins at an odd one: pairs of them are aligned in every
+    second column, and the pairs in between in the others.  Threads load, and do not store, what is an element before A
+    and `overrun` elements behind it.
     A product that `waits` stores when what the block copied back before has left shared memory; in one that
     `is_partial`, the team has threads beyond those, which do nothing.  Products of a team that has several are
     `in_line`: its threads follow one another, whatever rows and columns they have.
@@ -72,17 +76,25 @@ class RegisterProduct:
     waits: bool = False
     is_partial: bool = False
     staggered: bool = False
+    shifted: bool = False
     in_line: bool = False
 
     def __str__(self) -> str:
         height, width = self.tile
-        return f"tiles of {height} x {width} in registers"
+        return f"tiles of {height} x {width} in registers{', of shifted rows' if self.shifted else ''}"
 
     @property
     def tile(self) -> tuple[int, int]:
         """Rows and columns of a thread's tile."""
-        return (self.rows * -(-self.m // (self.rows * self.down)),
+        # A thread that begins one place earlier ends there, too.
+        rows, count = (2, self.m + 1) if self.shifted else (self.rows, self.m)
+        return (rows * -(-count // (rows * self.down)),
                 self.columns * -(-self.n // (self.columns * self.across)))
+
+    @property
+    def overrun(self) -> int:
+        """Elements behind A that are loaded."""
+        return self.down * self.tile[0] - self.m if self.shifted else 0
 
     @property
     def computed(self) -> ScalarType:
@@ -135,35 +147,54 @@ class RegisterProduct:
         finish: Finish,
     ) -> None:
         """Append the code of a thread by its place in the team."""
-        lines_a = self._lines(b, left.strides[0], row, self.rows, self.down, self.m)
         lines_b = self._lines(b, right.strides[1], column, self.columns, self.across, self.n)
-        sums = self._summed(b, left, right, lines_a, lines_b)
+        second = self._second(b, right, lines_b) if self.staggered else None
+        first = self._first_row(b, left, row, second) if self.shifted else None
+        lines_a = [] if first else self._lines(b, left.strides[0], row, self.rows, self.down, self.m)
+        sums = self._summed(b, left, right, lines_a, lines_b, first, second)
         if self.waits:
             asm(b, "cp.async.bulk.wait_group.read 0;", "~{memory}", ir.VoidType(), [])
             target_of(b).barrier(b)
-        self._store(b, result, row, column, sums, finish)
+        self._store(b, result, row, column, sums, finish, first)
+
+    def _second(self, b: ir.IRBuilder, right: Matrix, lines_b: Sequence[_Line]) -> ir.Value:
+        """Return 1 for a thread whose sum begins with the second term, since columns of B begin at odd elements."""
+        return _parity(b, b.gep(right.pointer, [lines_b[0][0]]), self.elements[1])
+
+    def _first_row(self, b: ir.IRBuilder, left: Matrix, row: ir.Value, second: ir.Value | None) -> ir.Value:
+        """Return the first row of a thread's tile, from which on pairs of A are aligned in the first column."""
+        begin = left.pointer if second is None else left.at(b, index(0), second).pointer
+        height = b.mul(row, int32(self.tile[0]))
+        return b.sub(height, b.trunc(_parity(b, begin, self.elements[0]), I32))
 
     def _summed(
-        self, b: ir.IRBuilder, left: Matrix, right: Matrix, lines_a: Sequence[_Line], lines_b: Sequence[_Line]
+        self, b: ir.IRBuilder, left: Matrix, right: Matrix, lines_a: Sequence[_Line], lines_b: Sequence[_Line],
+        first_row: ir.Value | None, second: ir.Value | None,
     ) -> list[ir.Value]:
         """Append the sums of a thread's tile, and return them row by row."""
         height, width = self.tile
         element, step = self.computed, max(self.depth)
         rest: list[ir.Value] = []
-        if self.staggered:
-            first = b.ptrtoint(b.gep(right.pointer, [lines_b[0][0]]), I64)
-            second = b.and_(b.udiv(first, index(self.elements[1].bytes)), index(1))
+
+        def of_a(matrix: Matrix, start: ir.Value, first: int, count: int, paired: bool = True) -> list[ir.Value]:
+            """Return the elements of A of some terms: those of each row one after another."""
+            if first_row is None:
+                return _values(b, matrix.pointer, lines_a, matrix.strides, self.elements[0],
+                               self.depth[0] if paired else 1, start, first, count)
+            begin = b.gep(matrix.pointer, [b.add(b.sext(first_row, I64), b.mul(start, index(matrix.strides[1])))])
+            return _shifted_values(b, begin, height, matrix.strides[1], self.elements[0], first, count, paired)
+
+        if second is not None:
             last = b.mul(b.sub(index(1), second), index(self.k - 1))
-            rest = [*_values(b, left.pointer, lines_a, left.strides, self.elements[0], 1, last, 0, 1),
+            rest = [*of_a(left, last, 0, 1, False),
                     *_values(b, right.pointer, lines_b, right.strides[::-1], self.elements[1], 1, last, 0, 1)]
             left, right = left.at(b, index(0), second), right.at(b, second, index(0))
-        starts = left.pointer, lines_a, left.strides, self.elements[0], self.depth[0]
         others = right.pointer, lines_b, right.strides[::-1], self.elements[1], self.depth[1]
 
         def loaded(start: ir.Value, first: int, end: int) -> list[ir.Value]:
             """Return what a step multiplies: the elements of each row of A, then of each column of B."""
             count = min(step, end - first)
-            return [*_values(b, *starts, start, first, count), *_values(b, *others, start, first, count)]
+            return [*of_a(left, start, first, count), *_values(b, *others, start, first, count)]
 
         def multiplied(values: Sequence[ir.Value], sums: Sequence[ir.Value]) -> list[ir.Value]:
             """Return the sums with the terms of a step more."""
@@ -230,8 +261,9 @@ class RegisterProduct:
 
     def _store(
         self, b: ir.IRBuilder, result: Matrix, row: ir.Value, column: ir.Value, sums: Sequence[ir.Value],
-        finish: Finish,
+        finish: Finish, first_row: ir.Value | None,
     ) -> None:
+        """Append the stores of a thread's tile, which has chunks of rows, or rows that follow one another."""
         height, width = self.tile
         element = self.elements[2]
         stride, distance = result.strides
@@ -245,8 +277,11 @@ class RegisterProduct:
                 if_then(b, b.icmp_unsigned("<", place, int32(end)), body)
 
         def store(i: int, j: int) -> None:
-            down, along = divmod(i, self.rows)
-            line = b.add(b.mul(b.add(row, int32(down * self.down)), int32(self.rows)), int32(along))
+            if first_row is None:
+                down, along = divmod(i, self.rows)
+                line = b.add(b.mul(b.add(row, int32(down * self.down)), int32(self.rows)), int32(along))
+            else:
+                line = b.add(first_row, int32(i))
             across, beside = divmod(j, self.columns)
             place = b.add(b.mul(b.add(column, int32(across * self.across)), int32(self.columns)), int32(beside))
             place = b.add(b.mul(line, int32(stride)), b.mul(place, int32(distance)))
@@ -273,6 +308,17 @@ class RegisterProduct:
         for chunk in range(width // self.columns):
             across = b.add(column, int32(chunk * self.across))
 
+            def column_of_rows(chunk: int = chunk) -> None:
+                """Emit the stores of rows that follow one another, of which the first or last ones may not be there."""
+                assert first_row is not None
+                for i in range(height):
+                    def stores(i: int = i) -> None:
+                        for beside in range(self.columns):
+                            store(i, chunk * self.columns + beside)
+
+                    # A row before the first one is a large number without a sign.
+                    guarded(b.add(first_row, int32(i)), i + (self.down - 1) * height if i else self.m, self.m, stores)
+
             def columns(chunk: int = chunk) -> None:
                 for number in range(height // self.rows):
                     down = b.add(row, int32(number * self.down))
@@ -284,7 +330,8 @@ class RegisterProduct:
 
                     guarded(down, number * self.down + self.down - 1, self.m // self.rows, rows)
 
-            guarded(across, chunk * self.across + self.across - 1, self.n // self.columns, columns)
+            guarded(across, chunk * self.across + self.across - 1, self.n // self.columns,
+                    columns if first_row is None else column_of_rows)
 
 
 def place_of_thread(thread: int, down: int, in_quads: bool) -> tuple[int, int]:
@@ -298,6 +345,33 @@ def place_of_thread(thread: int, down: int, in_quads: bool) -> tuple[int, int]:
 def _is_aligned(matrix: Matrix, element: ScalarType, count: int, distance: int) -> bool:
     """Whether so many consecutive elements, from a multiple of them on, are at a multiple of their size."""
     return distance % count == 0 and matrix.alignment % (count * element.bytes) == 0
+
+
+def _parity(b: ir.IRBuilder, pointer: ir.Value, element: ScalarType) -> ir.Value:
+    """Return whether an address is an odd multiple of the size of an element, as 0 or 1."""
+    return b.and_(b.udiv(b.ptrtoint(pointer, I64), index(element.bytes)), index(1))
+
+
+def _shifted_values(
+    b: ir.IRBuilder, pointer: ir.Value, height: int, along: int, element: ScalarType, first: int, count: int,
+    paired: bool,
+) -> list[ir.Value]:
+    """Return `count` elements along the sum of each of `height` rows that follow one another.
+
+    Columns are an odd number `along` of elements apart, and pairs are loaded where they are aligned: from the pointer
+    on in columns of even numbers.  If not `paired`, all elements are loaded alone.
+    """
+    columns: list[list[ir.Value]] = []
+    for term in range(first, first + count):
+        starts = range(term % 2, height - 1, 2) if paired else range(0)
+        values: dict[int, ir.Value] = {}
+        for row in starts:
+            vector = load_element(b, element, b.gep(pointer, [index(row + term * along)]), 2, 2 * element.bytes)
+            values |= {row: get_lane(b, vector, 0), row + 1: get_lane(b, vector, 1)}
+        columns.append([
+            values[row] if row in values else load_element(b, element, b.gep(pointer, [index(row + term * along)]))
+            for row in range(height)])
+    return [column[row] for row in range(height) for column in columns]
 
 
 def _values(

@@ -126,8 +126,8 @@ class Multiprocessor:
     `alone` cycles, however few warps there are, and for each access to shared memory `waited` more.  Where a work-group
     has several products, each takes a warp `product_instructions` beside its own, where threads wait for one another in
     between, `product` cycles, and `exposed_of_products` and `waited_of_products` stand for `exposed` and `waited`.
-    `padded` is for products on tensor cores, `blocked` and `tiled` are for
-    large ones.
+    Products whose rows are shifted take `shifted` times as long as all that says.  `padded` is for products on tensor
+    cores, `blocked` and `tiled` are for large ones.
     """
 
     multiply_adds_f32: int
@@ -145,6 +145,7 @@ class Multiprocessor:
     turn_instructions: int
     copy_instructions: int
     widening: float
+    shifted: float
     barrier: int
     exposed: float
     alone: float

@@ -17,7 +17,7 @@ from tl_dpnp.scalars import ScalarType
 from tl_dpnp.target.multiprocessor import LANES, Multiprocessor, accesses
 
 __all__ = [
-    "Problem", "RegisterPlan", "best_plan", "counts_of_teams", "cycles_of_warps", "instructions_of_thread",
+    "OVERRUN", "Problem", "RegisterPlan", "best_plan", "counts_of_teams", "cycles_of_warps", "instructions_of_thread",
     "is_product_of_numbers", "loads_of_thread", "product_in_registers", "ragged_chain", "registers_of",
 ]
 
@@ -32,6 +32,8 @@ _THREADS, _TEAMS, _VECTOR = 512, 64, 16
 _SAMPLE = 3
 #: Bytes of elements that pairs are worth it for, which take one access for two lanes, and sums that are too short.
 _PAIRED, _SHORT = 4, 4
+#: Bytes behind a matrix that may be loaded.
+OVERRUN = 64
 
 Strides = tuple[int, int]
 
@@ -62,8 +64,10 @@ class Problem:
                     words = product.computed.bytes // 4
                     if math.prod(product.tile) * words > _SUMS or product.threads > _THREADS:
                         continue
+                    staggered = list(self._staggered(product))
                     yield product
-                    yield from self._staggered(product)
+                    yield from staggered
+                    yield from self._shifted([product, *staggered])
                     if words * max(height, width, *depth) > 1 and min(down, across) > 1:
                         yield replace(product, down=down + down % 2, across=across + across % 2, in_quads=True)
 
@@ -87,6 +91,21 @@ class Problem:
                 and product.depth == (1, 1) and 1 < across <= product.n):
             yield replace(product, across=across, depth=(1, 2), staggered=True)
 
+    def _shifted(self, products: Sequence[RegisterProduct]) -> Iterator[RegisterProduct]:
+        """Yield products with pairs of an A whose columns are an odd number of elements apart."""
+        row, along = self.strides[0]
+        if not (row == 1 and along % 2 and self.elements[0].bytes == _PAIRED and self.sizes[2] > _SHORT):
+            return
+        for product in products:
+            if product.rows == product.depth[0] == 1:
+                for in_quads in (False, True):
+                    down, across = (
+                        count + count % 2 if in_quads else count for count in (product.down, product.across))
+                    found = replace(product, down=down, across=across, in_quads=in_quads, shifted=True)
+                    if (math.prod(found.tile) <= _SUMS and min(down, across) > 1 and found.threads <= _THREADS
+                            and found.overrun * _PAIRED <= OVERRUN):
+                        yield found
+
     def _widths(self, operand: int, distance: int, count: int) -> list[int]:
         """Return how many of `count` elements may be accessed together, where such lines are a `distance` apart."""
         size = self.elements[operand].bytes
@@ -103,15 +122,20 @@ class Problem:
         columns = product.columns if self.strides[1][1] == 1 and b_column == 1 else 1
         # Lanes that begin with the second term read the next column of A.
         late = (self.pitches[1] // _PAIRED, b_column, a_along) if product.staggered else (0, 0, 0)
-        of_a = _accesses(own, (product.rows * a_row, 0), self.pitches[0], self.elements[0].bytes,
-                         rows * first, unit.banks, late)
+
+        def accesses_of_a(row: int, count: int) -> float:
+            return _accesses(own, (row * a_row, 0), self.pitches[0], self.elements[0].bytes, count, unit.banks, late)
+
+        if product.shifted:  # pairs, and in every second column also the first and the last element
+            of_a = (height - 1) / 2 * accesses_of_a(height, 2) + accesses_of_a(height, 1)
+        else:
+            of_a = height / rows / first * accesses_of_a(product.rows, rows * first)
         of_b = _accesses(own, (0, product.columns * b_column), self.pitches[1], self.elements[1].bytes,
                          columns * second, unit.banks)
         high = product.rows if c_row == 1 else 1
-        of_c = _accesses(own, (product.rows * c_row, product.columns * c_column), self.pitches[2],
-                         self.elements[2].bytes, high, unit.banks)
-        return (k * (height / rows / first * of_a + width / columns / second * of_b)
-                + (1 + self.is_read) * height * width / high * of_c)
+        of_c = _accesses(own, ((height if product.shifted else product.rows) * c_row, product.columns * c_column),
+                         self.pitches[2], self.elements[2].bytes, high, unit.banks)
+        return k * (of_a + width / columns / second * of_b) + (1 + self.is_read) * height * width / high * of_c
 
 
 @dataclass(frozen=True)
@@ -166,7 +190,9 @@ def _estimate(
         registers=registers_of(product), memory=memory, moved=problem.moved,
         instructions=instructions_of_thread(problem, product, unit) + unit.turn_instructions,
         between=unit.turn + unit.barrier * (places == 1), waits=waits)
-    return turn.cycles if turn.blocks > 0 else lambda _: math.inf
+    if turn.blocks < 1:
+        return lambda _: math.inf
+    return (lambda accesses: unit.shifted * turn.cycles(accesses)) if product.shifted else turn.cycles
 
 
 def registers_of(product: RegisterProduct) -> int:
@@ -190,8 +216,9 @@ def instructions_of_thread(problem: Problem, product: RegisterProduct, unit: Mul
 def loads_of_thread(problem: Problem, product: RegisterProduct) -> float:
     """Return how often a thread loads operands."""
     height, width = product.tile
-    return product.k * (height / (product.rows if problem.strides[0][0] == 1 else 1) / product.depth[0]
-                        + width / product.columns / product.depth[1])
+    rows = product.rows if problem.strides[0][0] == 1 else 1
+    of_a = (height + 1) / 2 if product.shifted else height / rows / product.depth[0]
+    return product.k * (of_a + width / product.columns / product.depth[1])
 
 
 def cycles_of_warps(

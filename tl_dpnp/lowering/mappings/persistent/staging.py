@@ -59,7 +59,7 @@ from tl_dpnp.lowering.mappings.persistent.teams import (
 )
 from tl_dpnp.lowering.memory import Placement, size_in_bytes
 from tl_dpnp.lowering.tactics.chains import ChainPlan, plans_of
-from tl_dpnp.lowering.tactics.registers import best_plan, cycles_of_warps, product_in_registers
+from tl_dpnp.lowering.tactics.registers import OVERRUN, best_plan, cycles_of_warps, product_in_registers
 from tl_dpnp.lowering.tactics.team_products import TeamProduct
 from tl_dpnp.lowering.tactics.warps import chain_products, instructions_of, resident_stride
 from tl_dpnp.records import dataclass
@@ -184,8 +184,10 @@ class Persistent(LoopMapping):
     @property
     def local_memory(self) -> int:
         """Bytes of local memory of a block."""
-        return max((self.first_resident + operand.offset + operand.bytes for operand in self.residents),
-                   default=self.first_resident)
+        overrun = any(isinstance(product, RegisterProduct) and product.shifted for product in self.products)
+        return overrun * OVERRUN + max(
+            (self.first_resident + operand.offset + operand.bytes for operand in self.residents),
+            default=self.first_resident)
 
     @property
     def ring(self) -> Ring:
@@ -358,7 +360,7 @@ def _fastest_in_registers(work: Work) -> tuple[float, Persistent] | None:
         # block has all parts if each has few threads.
         limits = (work.threads_of_few, None) if work.few else (None,)
         plans = (best_plan(problem, replace(unit, blocks=1) if work.few else unit,
-                           lambda teams, of=staging: of(teams).local_memory,  # type: ignore[misc]
+                           lambda teams, of=staging: of(teams).local_memory + OVERRUN,  # type: ignore[misc]
                            device.local_memory, staging(1).ring.waits, places, *((1, limit) if work.few else ()))
                  for limit in limits)
         plan = next(filter(None, plans), None)
