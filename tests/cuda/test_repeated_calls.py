@@ -270,6 +270,7 @@ def test_tracers_see_what_the_function_does():
 
 def test_threads_call_it_at_once():
     fused = repeated(step, *tensors(3))
+    same(fused, step, *tensors(3, 7, 3, 3))  # PyTorch 2.11 refuses calls of compiled functions while a thread compiles
     failures = []
 
     def work(seed):
@@ -286,7 +287,7 @@ def test_threads_call_it_at_once():
         thread.start()
     for thread in threads:
         thread.join()
-    assert not failures
+    assert not failures, failures
 
 
 def test_what_is_missing_is_said():

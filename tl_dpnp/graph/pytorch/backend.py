@@ -85,7 +85,12 @@ class Compilation:
             program = self._programmed(key, arguments)
         given = [*arguments]
         arguments.clear()
-        return program(given)
+        return program.call(given)
+
+    @property
+    def sole(self) -> Program | None:
+        """The program of a graph without symbolic sizes, once it has been called."""
+        return self.programs.get(()) if not self._sizes and not self.whole else None
 
     def _programmed(self, key: tuple[Any, ...], arguments: Sequence[Any]) -> Program:
         with self._lock:
@@ -157,6 +162,7 @@ def _called(compilation: Compilation) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
         return compilation([*arguments])
 
+    call.compilation = compilation  # type: ignore[attr-defined]  # for `repeated_calls`
     return call
 
 

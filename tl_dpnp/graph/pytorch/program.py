@@ -25,12 +25,22 @@ Registers = list[Any]
 _Run = Callable[[Registers], None]
 
 
+class _Launch(Protocol):
+    """What runs a kernel on tensors in registers."""
+
+    def run(self, registers: Registers) -> None:
+        """Run it on tensors whose memory is aligned."""
+
+    def run_if_known(self, registers: Registers) -> bool:
+        """Run it where tensors, and their memory, are known to be as they were before; return whether they were."""
+
+
 class Kernels(Protocol):
     """Where kernels run, and how."""
 
     groups: WorkGroups
 
-    def prepared(self, request: KernelRequest) -> tuple[Kernel, bool, _Run]:
+    def prepared(self, request: KernelRequest) -> tuple[Kernel, bool, _Launch]:
         """Return the kernel of a request, whether it was made just now, and what runs it on tensors in registers."""
 
 
@@ -42,32 +52,37 @@ class CudaKernels:
         self.groups = of_warps(platform_for("cuda").describe(self.queue).local_memory)
         self.like = torch.empty(0, device=device)
 
-    def prepared(self, request: KernelRequest) -> tuple[Kernel, bool, _Run]:
+    def prepared(self, request: KernelRequest) -> tuple[Kernel, bool, _Launch]:
         prepared = request.prepared(self.queue, "cuda", self.like)
-        return prepared.kernel, prepared.compiled, _launched(prepared)
+        return prepared.kernel, prepared.compiled, _CudaLaunch(prepared)
 
 
-def _launched(prepared: PreparedKernel) -> _Run:
-    """Return what launches a kernel: by machine code from the second time on, if the tensors are those of memrefs."""
-    launch, operands, fixed = prepared.launch, prepared.operands, prepared.fixed
-    assert isinstance(launch, CudaLaunch)
-    slots = [slot for slot, _ in operands]
-    may_be_direct = launch.is_direct and not any(offset for _, offset in operands)
-    direct: Callable[[tuple[Any, ...]], bool] | None = None
-    ran = False
+class _CudaLaunch:
+    """A launch of a kernel: by machine code from the second time on, where the tensors are those of the memrefs."""
 
-    def run(registers: Registers) -> None:
-        nonlocal direct, may_be_direct, ran
-        if direct is not None:
-            if direct((*fixed, *[registers[slot] for slot in slots])):
-                return
-        elif may_be_direct and ran:
-            direct = launch.direct_call(launch.binding, (*fixed, *[registers[slot] for slot in slots]))
-            may_be_direct = direct is not None
-        ran = True
-        launch.run(fixed, [registers[slot].data_ptr() + offset for slot, offset in operands])
+    def __init__(self, prepared: PreparedKernel) -> None:
+        launch = prepared.launch
+        assert isinstance(launch, CudaLaunch)
+        self._launch, self._operands, self._fixed = launch, prepared.operands, prepared.fixed
+        self._slots = [slot for slot, _ in prepared.operands]
+        self._may_be_direct = launch.is_direct and not any(offset for _, offset in prepared.operands)
+        self._ran = False
+        #: Returns False, and does nothing, for tensors that are not like those it was made for.
+        self._direct: Callable[[tuple[Any, ...]], bool] | None = None
 
-    return run
+    def run(self, registers: Registers) -> None:
+        if self._ran and self._may_be_direct and self._direct is None:
+            self._direct = self._launch.direct_call(self._launch.binding, self._arguments(registers))
+            self._may_be_direct = self._direct is not None
+        self._ran = True
+        if not self.run_if_known(registers):
+            self._launch.run(self._fixed, [registers[slot].data_ptr() + offset for slot, offset in self._operands])
+
+    def run_if_known(self, registers: Registers) -> bool:
+        return self._direct is not None and self._direct(self._arguments(registers))
+
+    def _arguments(self, registers: Registers) -> tuple[Any, ...]:
+        return (*self._fixed, *[registers[slot] for slot in self._slots])
 
 
 class ReferenceKernels:
@@ -78,30 +93,38 @@ class ReferenceKernels:
     def __init__(self, device: Any) -> None:
         self.device = device
 
-    def prepared(self, request: KernelRequest) -> tuple[Kernel, bool, _Run]:
+    def prepared(self, request: KernelRequest) -> tuple[Kernel, bool, _Launch]:
         kernel, compiled = request.kernel("reference")
-        shapes = [shape for shape in request.shapes if shape is not None]
+        return kernel, compiled, _ReferenceLaunch(kernel, request)
 
-        def run(registers: Registers) -> None:
-            arrays = []
-            for (slot, _), shape in zip(request.operands, shapes, strict=True):
-                first = registers[slot].storage_offset() + shape.offset // shape.dtype.itemsize
-                arrays.append(torch.as_strided(registers[slot], shape.sizes, shape.strides, first).numpy())
-            kernel(*request.fixed, *arrays, group_size=request.groups)
 
-        return kernel, compiled, run
+class _ReferenceLaunch:
+    def __init__(self, kernel: Kernel, request: KernelRequest) -> None:
+        self._kernel, self._request = kernel, request
+        self._shapes = [shape for shape in request.shapes if shape is not None]
+
+    def run(self, registers: Registers) -> None:
+        arrays = []
+        for (slot, _), shape in zip(self._request.operands, self._shapes, strict=True):
+            first = registers[slot].storage_offset() + shape.offset // shape.dtype.itemsize
+            arrays.append(torch.as_strided(registers[slot], shape.sizes, shape.strides, first).numpy())
+        self._kernel(*self._request.fixed, *arrays, group_size=self._request.groups)
+
+    def run_if_known(self, registers: Registers) -> bool:
+        return False
 
 
 @dataclass
 class Program:
-    """The steps of a graph for one kind of arguments; `kernels` are those of its kernel steps, in order."""
+    """The steps of a graph for one kind of arguments; `kernels` are those of its kernel steps, in order.
+
+    `call` runs the steps on the list of the arguments of a call.
+    """
 
     planned: Planned
     kernels: list[Kernel]
     compiled: list[bool]
-    _runs: list[_Run]
-    _inputs: tuple[int, ...]
-    _results: Callable[[Registers], Any]
+    call: Callable[[Sequence[Any]], Any]
 
     @classmethod
     def of(cls, planned: Planned, inputs: Sequence[int], device: Any, kernels: Kernels) -> Program:
@@ -109,36 +132,59 @@ class Program:
         made: list[Kernel] = []
         compiled: list[bool] = []
         runs: list[_Run] = []
+        sole: Callable[[Registers], bool] | None = None
         allocate = allocator(device)
         releases = _releases(planned)
         for number, step in enumerate(planned.steps):
             match step:
                 case KernelStep(request=request, allocations=allocations):
-                    kernel, new, run = kernels.prepared(request)
+                    kernel, new, launch = kernels.prepared(request)
                     made.append(kernel)
                     compiled.append(new)
-                    runs.append(_with_results(run, allocations, allocate))
+                    place = _allocations(allocations, allocate)
+                    runs += [place, launch.run]
+                    if len(planned.steps) == 1 and not planned.constants:
+                        sole = launch.run_if_known
                 case ViewStep():
                     runs.append(_view(step))
                 case TorchStep():
                     runs.append(_operation(step))
             if releases[number]:
                 runs.append(_release(releases[number]))
-        return cls(planned, made, compiled, runs, tuple(inputs), _results(planned.results))
+        steps = _steps(planned, runs, tuple(inputs))
+        return cls(planned, made, compiled, steps if sole is None else _sole(planned, place, sole, steps))
 
-    def __call__(self, arguments: Sequence[Any]) -> Any:
-        """Run the steps on the arguments of a call."""
-        planned = self.planned
+
+def _steps(planned: Planned, runs: Sequence[_Run], inputs: Sequence[int]) -> Callable[[Sequence[Any]], Any]:
+    """Return what runs steps one after another."""
+    results = _results(planned.results)
+
+    def call(arguments: Sequence[Any]) -> Any:
         registers: Registers = [*arguments, *[None] * (planned.slots - len(arguments))]
-        for slot in self._inputs:
+        for slot in inputs:
             if not is_aligned(registers[slot].data_ptr()):  # kernels were chosen for memory that is
                 registers[slot] = _aligned(registers[slot])
-        if planned.constants:
-            for slot, constant in planned.constants.items():
-                registers[slot] = constant
-        for run in self._runs:
+        for slot, constant in planned.constants.items():
+            registers[slot] = constant
+        for run in runs:
             run(registers)
-        return self._results(registers)
+        return results(registers)
+
+    return call
+
+
+def _sole(
+    planned: Planned, place: _Run, run_if_known: Callable[[Registers], bool], steps: Callable[[Sequence[Any]], Any]
+) -> Callable[[Sequence[Any]], Any]:
+    """Return what runs the one kernel of a program, which looks at the tensors itself, or else its `steps`."""
+    results = _results(planned.results)
+
+    def call(arguments: Sequence[Any]) -> Any:
+        registers: Registers = [*arguments, *[None] * (planned.slots - len(arguments))]
+        place(registers)
+        return results(registers) if run_if_known(registers) else steps(arguments)
+
+    return call
 
 
 def _aligned(tensor: Any) -> Any:
@@ -164,23 +210,15 @@ def _results(results: Any) -> Callable[[Registers], Any]:
     return lambda registers: fx.node.map_aggregate(results, lambda value: _of_register(value, registers))
 
 
-def _with_results(run: _Run, allocations: Sequence[Allocation], allocate: Callable[..., Any]) -> _Run:
+def _allocations(allocations: Sequence[Allocation], allocate: Callable[..., Any]) -> _Run:
+    """Return what makes the tensors that a kernel writes to."""
     made = [(each.slot, (each.shape, each.strides, each.dtype)) for each in allocations]
-    if len(made) == 1:
-        (slot, like), = made
 
-        def run_with_one(registers: Registers) -> None:
-            registers[slot] = allocate(*like)
-            run(registers)
-
-        return run_with_one
-
-    def run_with_all(registers: Registers) -> None:
+    def run(registers: Registers) -> None:
         for slot, like in made:
             registers[slot] = allocate(*like)
-        run(registers)
 
-    return run_with_all
+    return run
 
 
 def _view(step: ViewStep) -> _Run:

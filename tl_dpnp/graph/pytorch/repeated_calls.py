@@ -10,24 +10,18 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from tl_dpnp.graph.pytorch.torch_adapter import CompiledFrame, compiled_frames, is_plain_call
+from tl_dpnp.graph.pytorch.torch_adapter import CompiledFrame, compiled_frames, is_plain_call, passing
 
 if TYPE_CHECKING:
     from tl_dpnp.graph.pytorch.backend import Backend
+    from tl_dpnp.graph.pytorch.program import Program
 
 __all__ = ["RepeatedCalls"]
 
 _NOT_PLAIN = (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE
               | inspect.CO_ASYNC_GENERATOR)
-
-
-class _Known(NamedTuple):
-    """What Dynamo has compiled of the function, and a function that runs it."""
-
-    frame: CompiledFrame
-    run: Callable[..., Any]
 
 
 class RepeatedCalls:
@@ -41,22 +35,31 @@ class RepeatedCalls:
     MOST = 8
 
     def __init__(self, function: Callable[..., Any], backend: Backend) -> None:
-        self._function, self._backend = function, backend
-        self._known: tuple[_Known, ...] = ()
-        self._seen = 0
+        self._function: Any = function
+        self._backend = backend
+        #: Each with its guards, the method that asks them, and what runs its code.
+        self._known: tuple[tuple[Any, Callable[[dict[str, Any]], bool], Callable[..., Any]], ...] = ()
+        self._seen = self._count = 0
+        self._names: tuple[str, ...] = ()
+        self._code: types.CodeType | None = None
 
     def find(self, arguments: tuple[Any, ...]) -> Callable[..., Any] | None:
         """Return what may be called with these arguments in place of the function; None where the usual way is due."""
-        if not self._known or not is_plain_call():
+        known, function = self._known, self._function
+        if (not known or len(arguments) != self._count or not is_plain_call()
+                or function.__code__ is not self._code):
             return None
-        values = self._locals(arguments)
-        if values is None:
-            return None
-        for place, known in enumerate(self._known):
-            if known.frame.holds(values):
-                if place:
-                    self._known = (known, *[each for each in self._known if each is not known])
-                return known.run
+        if function.__closure__:
+            try:
+                arguments += tuple([cell.cell_contents for cell in function.__closure__])
+            except ValueError:  # a variable without a value yet
+                return None
+        values = dict(zip(self._names, arguments, strict=False))
+        for guards, hold, run in known:
+            if guards.cache_entry is not None and hold(values):  # an entry that was given up has no guards
+                if guards is not known[0][0]:  # it comes first in the next call
+                    self._known = tuple(sorted(known, key=lambda each: each[0] is not guards))
+                return run
         return None
 
     def notice(self) -> None:
@@ -67,27 +70,31 @@ class RepeatedCalls:
         code = function.__code__
         if code.co_flags & _NOT_PLAIN or code.co_kwonlyargcount:
             return
-        self._seen, self._code = compiled, code
+        self._seen, self._code, self._count = compiled, code, code.co_argcount
         self._names = (*code.co_varnames[: code.co_argcount], *code.co_freevars)
         reading = self._backend.reading
         frames = [frame for frame in compiled_frames(function)
                   if frame.is_whole and frame.graphs and all(graph in reading for graph in frame.graphs)]
         self._known = tuple([
-            _Known(frame, types.FunctionType(
-                frame.code, function.__globals__, function.__name__, function.__defaults__, function.__closure__))
-            for frame in frames[: self.MOST]])
+            (frame.guards, frame.guards.check, _shortest(frame, function)) for frame in frames[: self.MOST]])
 
-    def _locals(self, arguments: tuple[Any, ...]) -> dict[str, Any] | None:
-        """Return the variables that a call begins with; None where one is missing, or the function is another one."""
-        function: Any = self._function
-        if function.__code__ is not self._code:
-            return None
-        cells = function.__closure__
-        if cells is not None:
-            try:
-                arguments += tuple([cell.cell_contents for cell in cells])
-            except ValueError:  # a variable without a value yet
-                return None
-        if len(arguments) != len(self._names):
-            return None
-        return dict(zip(self._names, arguments, strict=True))
+
+def _shortest(frame: CompiledFrame, function: types.FunctionType) -> Callable[..., Any]:
+    """Return what does at a call what the code of a frame does: as a rule, that is to call one graph."""
+    (graph, *others) = frame.graphs
+    program: Program | None = graph.compilation.sole if hasattr(graph, "compilation") else None
+    passed = None if others or program is None else passing(frame.code, len(program.planned.results))
+    if program is None or passed is None:
+        return types.FunctionType(
+            frame.code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    places, kind, results = passed
+    call = program.call
+    if kind is None:
+        (result,) = results
+        return lambda *arguments: call([arguments[place] for place in places])[result]
+
+    def several(*arguments: Any) -> Any:
+        found = call([arguments[place] for place in places])
+        return kind([found[result] for result in results])
+
+    return several

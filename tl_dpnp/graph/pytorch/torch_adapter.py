@@ -8,6 +8,7 @@ found of a graph, and what Dynamo has compiled of a function, with its guards.
 
 from __future__ import annotations
 
+import dis
 import functools
 import types
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from torch._dynamo.backends.common import aot_autograd
 from tl_dpnp.records import dataclass
 
 __all__ = ["CompiledFrame", "allocator", "backend_of", "changes_arguments", "compiled_frames", "current_sizes",
-           "is_only_called", "is_plain_call", "is_random", "sets_recording", "symbols_of", "transforms",
+           "is_only_called", "is_plain_call", "is_random", "passing", "sets_recording", "symbols_of", "transforms",
            "writes_arguments"]
 
 _aten = torch.ops.aten
@@ -49,6 +50,16 @@ _DONE_BESIDE = (
 )
 #: How names of global variables begin that Dynamo's code calls: graphs, and what goes on after what was not traced.
 _GRAPH, _RESUMED = "__compiled_fn", "__resume_at"
+#: What else there is in code that only passes on what it has: where profilers are told, and instructions.
+_MODULE = "__import_torch_dot__dynamo_dot_utils"
+_UTILITIES = {_MODULE, "record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit"}
+_PASSING = {
+    "RESUME", "NOP", "CACHE", "PUSH_NULL", "PRECALL", "CALL", "CALL_FUNCTION", "CALL_METHOD", "LOAD_METHOD",
+    "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_CONST", "LOAD_FAST", "LOAD_FAST_LOAD_FAST", "LOAD_FAST_CHECK",
+    "LOAD_FAST_AND_CLEAR", "STORE_FAST", "STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST", "DELETE_FAST", "COPY", "SWAP", "DUP_TOP",
+    "DUP_TOP_TWO", "ROT_TWO", "ROT_THREE", "ROT_FOUR", "ROT_N", "POP_TOP", "BUILD_LIST", "BUILD_TUPLE", "LIST_EXTEND",
+    "BINARY_SUBSCR", "UNPACK_SEQUENCE", "RETURN_VALUE", "EXTENDED_ARG",
+}
 #: What Dynamo does at calls unless ``torch.compiler.set_stance`` says otherwise.
 _STANCE = eval_frame.DynamoStance()
 
@@ -64,12 +75,7 @@ class CompiledFrame:
     @property
     def is_whole(self) -> bool:
         """Whether all of the function is in the graphs, with nothing that is left to be traced at the call."""
-        return not any(name.startswith(_RESUMED) for name in self.code.co_names)
-
-    def holds(self, values: dict[str, Any]) -> bool:
-        """Return whether the guards let the code run for variables with these values; not once it has been given up."""
-        guards = self.guards
-        return getattr(guards, "cache_entry", None) is not None and guards.check(values) is True
+        return not any(name.startswith(_RESUMED) for name in self.code.co_names) and hasattr(self.guards, "cache_entry")
 
 
 def compiled_frames(function: types.FunctionType) -> list[CompiledFrame]:
@@ -78,6 +84,34 @@ def compiled_frames(function: types.FunctionType) -> list[CompiledFrame]:
     return [CompiledFrame(entry.code, entry.guard_manager, [
         _innermost(function.__globals__[name]) for name in entry.code.co_names if name.startswith(_GRAPH)
         and name in function.__globals__]) for entry in entries]
+
+
+def passing(code: types.CodeType, count: int) -> tuple[list[int], type | None, list[int]] | None:
+    """Return what Dynamo's code for a function does if it only passes arguments to a graph, and its results on.
+
+    That is which arguments the graph gets, whether the function returns one of its `count` results, None, or a tuple or
+    list, and which these are.  The code is run on tokens for that, if it has no instruction that does anything else.
+    """
+    names = {name for name in code.co_names if not name.startswith(_GRAPH)}
+    if not names <= _UTILITIES or code.co_freevars or any(
+            each.opname not in _PASSING for each in dis.get_instructions(code)):
+        return None
+    arguments, results = [object() for _ in range(code.co_argcount)], [object() for _ in range(count)]
+    passed: list[Any] = []
+
+    def graph(*given: Any) -> list[Any]:
+        passed.append(given)
+        return [*results]
+
+    scope = {name: graph for name in code.co_names if name.startswith(_GRAPH)} | {_MODULE: torch._dynamo.utils}
+    try:
+        found: Any = types.FunctionType(code, scope)(*arguments)
+        (given,) = passed
+        kind = type(found) if type(found) in (tuple, list) else None
+        return ([arguments.index(each) for each in given], kind,
+                [results.index(each) for each in ([found] if kind is None else found)])
+    except (TypeError, ValueError, AttributeError, NameError, IndexError):  # it does something else
+        return None
 
 
 def _innermost(graph: Any) -> Any:
