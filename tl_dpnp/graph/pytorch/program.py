@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any, Protocol
 
 import torch
@@ -65,6 +66,7 @@ class _CudaLaunch:
         assert isinstance(launch, CudaLaunch)
         self._launch, self._operands, self._fixed = launch, prepared.operands, prepared.fixed
         self._slots = [slot for slot, _ in prepared.operands]
+        self._tensors = itemgetter(*self._slots) if len(self._slots) > 1 else None
         self._may_be_direct = launch.is_direct and not any(offset for _, offset in prepared.operands)
         self._ran = False
         #: Returns False, and does nothing, for tensors that are not like those it was made for.
@@ -82,7 +84,10 @@ class _CudaLaunch:
         return self._direct is not None and self._direct(self._arguments(registers))
 
     def _arguments(self, registers: Registers) -> tuple[Any, ...]:
-        return (*self._fixed, *[registers[slot] for slot in self._slots])
+        if self._tensors is None:
+            return (*self._fixed, registers[self._slots[0]])
+        tensors: tuple[Any, ...] = self._tensors(registers)
+        return self._fixed + tensors
 
 
 class ReferenceKernels:
@@ -177,10 +182,10 @@ def _sole(
     planned: Planned, place: _Run, run_if_known: Callable[[Registers], bool], steps: Callable[[Sequence[Any]], Any]
 ) -> Callable[[Sequence[Any]], Any]:
     """Return what runs the one kernel of a program, which looks at the tensors itself, or else its `steps`."""
-    results = _results(planned.results)
+    results, count = _results(planned.results), planned.slots
 
     def call(arguments: Sequence[Any]) -> Any:
-        registers: Registers = [*arguments, *[None] * (planned.slots - len(arguments))]
+        registers: Registers = [*arguments, *[None] * (count - len(arguments))]
         place(registers)
         return results(registers) if run_if_known(registers) else steps(arguments)
 
@@ -213,9 +218,13 @@ def _results(results: Any) -> Callable[[Registers], Any]:
 def _allocations(allocations: Sequence[Allocation], allocate: Callable[..., Any]) -> _Run:
     """Return what makes the tensors that a kernel writes to."""
     made = [(each.slot, (each.shape, each.strides, each.dtype)) for each in allocations]
+    if not made:
+        return lambda registers: None
+    (first, (shape, strides, dtype)), *others = made
 
     def run(registers: Registers) -> None:
-        for slot, like in made:
+        registers[first] = allocate(shape, strides, dtype)
+        for slot, like in others:
             registers[slot] = allocate(*like)
 
     return run

@@ -41,20 +41,21 @@ class RepeatedCalls:
         self._known: tuple[tuple[Any, Callable[[dict[str, Any]], bool], Callable[..., Any]], ...] = ()
         self._seen = self._count = 0
         self._names: tuple[str, ...] = ()
+        self._cells: tuple[types.CellType, ...] = ()
         self._code: types.CodeType | None = None
 
     def find(self, arguments: tuple[Any, ...]) -> Callable[..., Any] | None:
         """Return what may be called with these arguments in place of the function; None where the usual way is due."""
-        known, function = self._known, self._function
-        if (not known or len(arguments) != self._count or not is_plain_call()
-                or function.__code__ is not self._code):
+        known = self._known
+        if (len(arguments) != self._count or not known or not is_plain_call()
+                or self._function.__code__ is not self._code):
             return None
-        if function.__closure__:
+        if self._cells:
             try:
-                arguments += tuple([cell.cell_contents for cell in function.__closure__])
+                arguments += tuple([cell.cell_contents for cell in self._cells])
             except ValueError:  # a variable without a value yet
                 return None
-        values = dict(zip(self._names, arguments, strict=False))
+        values = dict(zip(self._names, arguments, strict=True))
         for guards, hold, run in known:
             if guards.cache_entry is not None and hold(values):  # an entry that was given up has no guards
                 if guards is not known[0][0]:  # it comes first in the next call
@@ -72,6 +73,7 @@ class RepeatedCalls:
             return
         self._seen, self._code, self._count = compiled, code, code.co_argcount
         self._names = (*code.co_varnames[: code.co_argcount], *code.co_freevars)
+        self._cells = function.__closure__ or ()
         reading = self._backend.reading
         frames = [frame for frame in compiled_frames(function)
                   if frame.is_whole and frame.graphs and all(graph in reading for graph in frame.graphs)]

@@ -15,10 +15,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._C import _is_tracing, _len_torch_dispatch_stack
 from torch._C._dynamo.eval_frame import get_eval_frame_callback
 from torch._decomp import core_aten_decompositions, get_decompositions
 from torch._dynamo import eval_frame
 from torch._dynamo.backends.common import aot_autograd
+from torch.compiler import is_compiling
 
 from tl_dpnp.records import dataclass
 
@@ -61,7 +63,7 @@ _PASSING = {
     "BUILD_TUPLE", "LIST_EXTEND", "BINARY_SUBSCR", "UNPACK_SEQUENCE", "RETURN_VALUE", "EXTENDED_ARG",
 }
 #: What Dynamo does at calls unless ``torch.compiler.set_stance`` says otherwise.
-_STANCE = eval_frame.DynamoStance()
+_STANCE = eval_frame._stance if eval_frame._stance == eval_frame.DynamoStance() else eval_frame.DynamoStance()
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,10 +125,8 @@ def _innermost(graph: Any) -> Any:
 
 def is_plain_call() -> bool:
     """Return whether nothing looks at a call that Dynamo, or a tracer, would have to know of."""
-    stance = eval_frame._stance
-    return (not torch.compiler.is_compiling() and (stance is _STANCE or stance == _STANCE)
-            and get_eval_frame_callback() is None
-            and not torch._C._len_torch_dispatch_stack() and not torch._C._is_tracing())
+    return not (is_compiling() or get_eval_frame_callback() is not None or _len_torch_dispatch_stack() or _is_tracing()
+                or (eval_frame._stance is not _STANCE and eval_frame._stance != _STANCE))
 
 
 def backend_of(compiler: Callable[..., Any]) -> Callable[..., Any]:
