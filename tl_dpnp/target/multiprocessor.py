@@ -102,7 +102,8 @@ class PaddedNumbers:
 
     An instruction of 16 x 8 x 16 takes a warp as long as `multiplication` others, a store as long as `store`, and a
     load of what it is added to half as long.  A turn of a block takes a warp `turn_instructions`, and `turn` cycles
-    beside them.  A thread has so many 32-bit `registers`.
+    beside them.  A thread has so many 32-bit `registers`.  Threads with multiply-adds are chosen where they are
+    `advantage` times as fast by the estimate: their time is the less certain one.
     """
 
     multiplication: float
@@ -110,6 +111,7 @@ class PaddedNumbers:
     turn_instructions: int
     turn: int
     registers: int
+    advantage: float
 
 
 @dataclass(frozen=True)

@@ -322,7 +322,9 @@ def _narrow_product(work: Work) -> Persistent | None:
         return None
     cycles = cycles_of_warps(problem, product, by_warps.teams, unit, by_warps.local_memory, by_warps.ring.waits)
     by_threads = _fastest_in_registers(work)
-    return by_warps if by_threads is None or cycles <= by_threads[0] else by_threads[1]
+    if by_threads is None or cycles <= unit.padded.advantage * by_threads[0]:
+        return by_warps
+    return by_threads[1]
 
 
 def _in_registers(work: Work) -> Persistent | None:
