@@ -10,6 +10,7 @@ import tl_dpnp
 import tl_dpnp.xp as xp
 from tests.graph.support import compare, shares
 from tl_dpnp.errors import TLTypeError
+from tl_dpnp.graph.kernels import clear_kernels
 from tl_dpnp.graph.plan import KernelStep
 
 
@@ -98,3 +99,23 @@ def test_the_module_records_in_fused_functions():
     assert set(dir(dpnp)) <= set(dir(xp))
     with pytest.raises(AttributeError, match="nothing"):
         xp.nothing  # noqa: B018
+
+
+def test_fused_functions_run_on_their_arrays_devices_whatever_kernels_are_compiled_for():
+    """`TL_DPNP_TARGET` is for `compile`; kernels for it stayed behind for calls that came later."""
+    f = tl_dpnp.fuse(lambda x: x * 2.5 - 3)
+    clear_kernels()
+    with tl_dpnp.config.scope(TARGET="reference"):
+        compare("inside", f(A), A * 2.5 - 3)
+    compare("outside", tl_dpnp.fuse(lambda x: x * 2.5 - 3)(A), A * 2.5 - 3)
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"fullgraph": "yes"}, "fullgraph='yes' is not understood: it takes True or False"),
+    ({"fullgraph": True, "on_break": "warn"}, "fullgraph=True raises an error for breaks, on_break='warn' does not"),
+    ({"recompile_limit": True}, "recompile_limit=True is not understood"),
+])
+def test_options_that_say_nothing_or_two_things(options, message):
+    with pytest.raises(TLTypeError, match=message):
+        tl_dpnp.fuse(lambda x: x, **options)
+    tl_dpnp.fuse(lambda x: x, fullgraph=True, on_break="error")

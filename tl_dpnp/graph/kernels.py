@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from tl_dpnp.graph.memrefs import Bound, bind_arrays, scalar_type_of
 from tl_dpnp.graph.nodes import (
@@ -46,8 +46,8 @@ from tl_dpnp.target.targets import TargetName
 
 __all__ = ["KernelRequest", "PreparedKernel", "clear_kernels", "request_kernel"]
 
-#: A target, or the one that the settings say.
-AnyTarget = TargetName | Literal["auto"]
+#: What arrays of dpnp need; the setting of the target is for programs of the language.
+_OF_DPNP: TargetName = "sycl"
 
 _kernels: dict[tuple[Any, ...], Kernel] = {}
 _lock = threading.Lock()
@@ -87,13 +87,13 @@ class KernelRequest:
     @property
     def is_known(self) -> bool:
         """Whether the kernel is there."""
-        return ("auto", self.key) in _kernels
+        return (_OF_DPNP, self.key) in _kernels
 
-    def kernel(self, target: AnyTarget) -> tuple[Kernel, bool]:
+    def kernel(self, target: TargetName) -> tuple[Kernel, bool]:
         """Return the kernel for a target, and whether it was made just now because there was none with the key yet."""
         return _kernel((target, self.key), self.write, target)
 
-    def prepared(self, queue: Any, target: AnyTarget = "auto", like: Any = None) -> PreparedKernel:
+    def prepared(self, queue: Any, target: TargetName = _OF_DPNP, like: Any = None) -> PreparedKernel:
         """Return the kernel and its launch on a queue, for arrays of the package of `like`, where there are several."""
         kernel, compiled = self.kernel(target)
         launch = prepare_launch(kernel, self.shapes, self.groups, queue, like)
@@ -188,7 +188,7 @@ def _expression_key(
     return tuple(entries), tuple(numbers[expression] for expression in expressions)
 
 
-def _kernel(key: tuple[Any, ...], write: Callable[[], Module], target: AnyTarget) -> tuple[Kernel, bool]:
+def _kernel(key: tuple[Any, ...], write: Callable[[], Module], target: TargetName) -> tuple[Kernel, bool]:
     """Return the kernel with a key, and whether it was made just now."""
     with _lock:
         kernel = _kernels.get(key)
