@@ -14,7 +14,7 @@ import click
 
 import tl_dpnp
 from tl_dpnp import config
-from tl_dpnp.commands import COMMANDS, DEVICE, MAPPING, chosen_functions, queue_for, reported_errors
+from tl_dpnp.commands import COMMANDS, DEFINE, DEVICE, MAPPING, Defined, chosen_functions, queue_for, reported_errors
 from tl_dpnp.errors import TLError, nearest
 from tl_dpnp.lowering.mappings.frames import Form
 
@@ -86,6 +86,7 @@ def _print_version(context: click.Context, _parameter: click.Parameter, is_wante
 @click.option("-o", "--output", type=click.Path(dir_okay=False, writable=True), help="Write to a file.")
 @DEVICE
 @MAPPING
+@DEFINE
 @click.option("-s", "--system", is_flag=True, help="Print packages, devices and settings, and what is wrong with them.")
 @click.option("--dpas", is_flag=True, help="Compile every form of DPAS for Intel GPUs and print what became of it.")
 @click.option("--sys-json", is_flag=True, help="The same as JSON.")
@@ -93,28 +94,28 @@ def _print_version(context: click.Context, _parameter: click.Parameter, is_wante
               help="Print the version.")
 def main(
     file: str | None, stage: str | None, name: str | None, output: str | None, device: str | None,
-    mapping: Form | None, system: bool, dpas: bool, sys_json: bool,
+    mapping: Form | None, defined: Defined, system: bool, dpas: bool, sys_json: bool,
 ) -> None:
     """Check FILE, a program in the tensor language (- is standard input); with --emit, print what becomes of it."""
     report = "--system" if system or sys_json else "--dpas" if dpas else None
     if report is not None:
         _refuse(f"{report} is no report about a file: leave {{}} out", {
             "FILE": file, "--emit": stage, "--function": name, "--device": device, "--mapping": mapping,
-            "--dpas": dpas and report != "--dpas"})
+            "--define": defined, "--dpas": dpas and report != "--dpas"})
     elif file is None:
         raise click.UsageError("name a FILE, or use --system or --dpas")
     elif stage is None:
         _refuse("{}: of a file that is only checked nothing is compiled or printed: use them with --emit", {
             "--device": device, "--mapping": mapping, "--output": output})
     with reported_errors():
-        result = _report(report, sys_json) if file is None else _emit(file, stage, name, device, mapping)
+        result = _report(report, sys_json) if file is None else _emit(file, stage, name, device, mapping, defined)
         if result is not None:
             _write(_disassemble(result, output) if isinstance(result, bytes) else result, output)
 
 
 def _refuse(words: str, options: Mapping[str, Any]) -> None:
     """Refuse options that would be ignored; `words` has a place for the names of those that were given."""
-    given = [name for name, value in options.items() if value not in (None, False)]
+    given = [name for name, value in options.items() if value not in (None, False, ())]
     if given:
         raise click.UsageError(words.format(" and ".join(given)))
 
@@ -132,12 +133,12 @@ def _report(name: str | None, as_json: bool) -> str:
 
 
 def _emit(
-    file: str, stage: str | None, name: str | None, device: str | None, mapping: Form | None
+    file: str, stage: str | None, name: str | None, device: str | None, mapping: Form | None, defined: Defined
 ) -> str | bytes | None:
     """Return the program at `stage`, or None when `stage` is None: then it is only checked."""
     from tl_dpnp.language.printer import print_function
 
-    source, chosen = chosen_functions(file, name)
+    source, chosen = chosen_functions(file, name, defined)
     if stage is None:
         return None
     if stage in _OF_TEXT and (device is not None or mapping is not None):
@@ -152,7 +153,8 @@ def _emit(
     inspect = STAGES[stage][1]
     queue = queue_for(device)
     views = [view for function in chosen
-             for view in inspect(compile(source, name=function, queue=queue, form=mapping)).values()]
+             for view in inspect(compile(source, name=function, queue=queue, form=mapping,
+                                         define=dict(defined))).values()]
     return views[0] if len(views) == 1 else "\n\n".join(map(str, views))
 
 

@@ -20,11 +20,31 @@ from tl_dpnp.target.targets import TARGETS, TargetName
 if TYPE_CHECKING:
     from tl_dpnp.language.ops import Function
 
-__all__ = ["COMMANDS", "DEVICE", "FILES", "MAPPING", "chosen_functions", "queue_for", "reported_errors"]
+__all__ = [
+    "COMMANDS", "DEFINE", "DEVICE", "FILES", "MAPPING", "Defined", "chosen_functions", "queue_for", "reported_errors",
+]
 
 DEVICE = click.option("--device", metavar="FILTER", help="A SYCL device that is here: cpu, gpu, opencl:cpu:0, …")
 MAPPING = click.option("--mapping", type=click.Choice(list(FRAMES)), help="How a work-group runs, form= in Python.")
+#: Compile-time variables as they come from the command line.
+Defined = tuple[tuple[str, str], ...]
 FILES = click.Path(exists=True, dir_okay=False, allow_dash=True)
+
+
+class _Assignment(click.ParamType):  # type: ignore[type-arg]  # generic in the newest versions only
+    """``NAME=TEXT`` as a pair."""
+
+    name = "assignment"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        name, sign, text = str(value).partition("=")
+        if not sign or not name:
+            self.fail(f"{value!r} is no NAME=VALUE", param, ctx)
+        return name.lstrip("%$"), text
+
+
+DEFINE = click.option("-D", "--define", "defined", multiple=True, type=_Assignment(), metavar="NAME=VALUE",
+                      help="A compile-time variable that FILE does not define.")
 
 
 @contextmanager
@@ -85,29 +105,20 @@ def prune(days: float | None, limit: float | None) -> None:
               show_default=True, help="What it is compiled for.")
 @click.option("--device", help="An Intel GPU that need not be here, pvc or dg2; by default the current device.")
 @MAPPING
+@DEFINE
 def export(
-    file: str, folder: str, name: str | None, target: TargetName, device: str | None, mapping: Form | None
+    file: str, folder: str, name: str | None, target: TargetName, device: str | None, mapping: Form | None,
+    defined: Defined,
 ) -> None:
     """Write the kernels of FILE, with what launches them, for programs in C and C++; print the files' names."""
     from tl_dpnp import compile
 
     with reported_errors():
-        source, functions = chosen_functions(file, name)
+        source, functions = chosen_functions(file, name, defined)
         paths = [path for function in functions
-                 for path in compile(source, name=function, target=target, form=mapping).export(folder, device=device)]
+                 for path in compile(source, name=function, target=target, form=mapping,
+                                     define=dict(defined)).export(folder, device=device)]
         click.echo("\n".join(map(str, dict.fromkeys(paths))))
-
-
-class _Assignment(click.ParamType):  # type: ignore[type-arg]  # generic in the newest versions only
-    """``NAME=TEXT`` as a pair."""
-
-    name = "assignment"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        name, sign, text = str(value).partition("=")
-        if not sign or not name:
-            self.fail(f"{value!r} is no NAME=VALUE", param, ctx)
-        return name.lstrip("%$"), text
 
 
 class _Shape(_Assignment):
@@ -127,10 +138,10 @@ class _Shape(_Assignment):
 @click.argument("files", nargs=-1, required=True, type=FILES)
 @click.option("--check", is_flag=True, help="Change no file; the status is 1 if one is laid out in another way.")
 @click.option("--diff", is_flag=True, help="Change no file; print what would be changed.")
-@click.option("-D", "--define", "defined", multiple=True, type=_Assignment(), metavar="NAME=VALUE",
-              help="A compile-time variable that a file does not define; it stays in the text.")
-def fmt(files: tuple[str, ...], check: bool, diff: bool, defined: tuple[tuple[str, str], ...]) -> None:
-    """Lay FILES out as the printer does, comments and names kept; - is standard input, printed on standard output."""
+@DEFINE
+def fmt(files: tuple[str, ...], check: bool, diff: bool, defined: Defined) -> None:
+    """Lay FILES out as the printer does, comments, names and compile-time variables kept; - is standard input,
+    printed on standard output."""
     from tl_dpnp.language.formatting import formatted
 
     failed, others = False, 0
@@ -166,9 +177,10 @@ def fmt(files: tuple[str, ...], check: bool, diff: bool, defined: tuple[tuple[st
               help="Seconds for each function.")
 @DEVICE
 @MAPPING
+@DEFINE
 def tune(
     file: str, name: str | None, shapes: tuple[tuple[str, tuple[int, ...]], ...], batch: int, budget: float,
-    device: str | None, mapping: Form | None,
+    device: str | None, mapping: Form | None, defined: Defined,
 ) -> None:
     """Search the schedules of the kernels of FILE, with arrays of ones, and keep what is faster in the disk cache.
 
@@ -179,9 +191,9 @@ def tune(
     if not config.get("CACHE"):
         click.echo("TL_DPNP_CACHE switches the disk cache off: what is found is shown, and not kept", err=True)
     with reported_errors():
-        source, functions = chosen_functions(file, name)
+        source, functions = chosen_functions(file, name, defined)
         for function in functions:
-            kernel = compile(source, name=function, target="sycl", form=mapping)
+            kernel = compile(source, name=function, target="sycl", form=mapping, define=dict(defined))
             from tl_dpnp.runtime.sycl.dpctl_adapter import default_queue
             from tl_dpnp.runtime.tune.sample_arguments import sample_arguments
 
@@ -217,12 +229,12 @@ def _text(file: str) -> tuple[str, str]:
         raise TLError(f"{path}: byte {error.start} is not UTF-8: this is no text") from None
 
 
-def chosen_functions(file: str, name: str | None) -> tuple[str | Path, dict[str, Function]]:
+def chosen_functions(file: str, name: str | None, defined: Defined) -> tuple[str | Path, dict[str, Function]]:
     """Return what to compile, and those functions of a file that are asked for; raises `TLError`."""
     from tl_dpnp.language import parse
 
     text, path = _text(file)
-    functions = {function.name: function for function in parse(text, path).functions}
+    functions = {function.name: function for function in parse(text, path, dict(defined)).functions}
     if name is not None and name not in functions:
         known = ", ".join(f"@{function}" for function in functions)
         near = nearest(name.removeprefix("@"), functions)

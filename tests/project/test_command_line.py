@@ -350,6 +350,21 @@ def test_fmt_takes_variables_that_the_text_leaves_open(tmp_path):
     assert path.read_text() == "func @f(%x: memref<f32x4>) { $m = !calc($n 2 *) }\n"
 
 
+def test_all_commands_take_variables_that_a_text_leaves_open(tmp_path, monkeypatch):
+    monkeypatch.setenv("TL_DPNP_CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "open.tl"
+    path.write_text(PROGRAM.replace("f32x4", "$t x$n"))
+    given = ("-D", "n=4", "-D", "t=f64")
+    assert run(path).exit_code == 1
+    assert (run(path, *given).exit_code, run(path, *given).output) == (0, "")
+    for stage in ("parsed", "barriers", "source"):
+        assert "memref<f64x4>" in run(path, *given, f"--emit={stage}").output
+    assert run("export", path, "-o", tmp_path / "exported", *given).exit_code == 0
+    assert "f64x4" in (tmp_path / "exported" / "scale.json").read_text()
+    assert run("tune", path, "--budget", "0.1", *given).output.startswith("@scale on ")
+    assert "leave FILE and --define out" in " ".join(run("-s", path, *given).output.split())
+
+
 # --- devices, mappings, tuning ---------------------------------------------------------------------------------------
 
 def test_device_and_mapping_choose_what_is_compiled(file):

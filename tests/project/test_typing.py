@@ -19,6 +19,7 @@ reveal_type(tl_dpnp.compile(pathlib.Path("k.tl"), debug=True))           # Kerne
 reveal_type(tl_dpnp.compile("text", name="f", target="sycl"))            # Kernel
 reveal_type(tl_dpnp.compile(pathlib.Path("k.tl"), name="f"))             # Kernel
 reveal_type(tl_dpnp.compile(FunctionBuilder("f")))                       # Kernel
+reveal_type(tl_dpnp.compile("text", name="f", define={"n": 8}))          # Kernel
 tl_dpnp.compile("text")(1.0, a=2)
 tl_dpnp.compile(3)                                                       # [call-overload]
 tl_dpnp.compile("text", targt="sycl")                                    # [call-overload]

@@ -55,6 +55,7 @@ class _Options(TypedDict, total=False):
     tuned: bool | None
     precision: Precision | None
     emulate_dpas: Literal[0, 8, 16] | None
+    define: Mapping[str, bool | int | float | str] | None
 
 
 @overload
