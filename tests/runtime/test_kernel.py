@@ -388,7 +388,7 @@ def test_all_stages_can_be_looked_at(form):
         kernel.inspect_ir(stage="none")
 
 
-@pytest.mark.parametrize("level", ["2", None, 2.5])
+@pytest.mark.parametrize("level", ["2", None, 2.5, 0, 5])
 def test_the_level_of_diagnostics_is_a_number(level):
     with pytest.raises(TLTypeError, match="the level is a number from 1 to 4"):
         tl_dpnp.compile("func @f(%a: memref<f32x4>) { }").diagnostics(level)

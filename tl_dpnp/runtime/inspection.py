@@ -284,10 +284,10 @@ class Inspection:
         Level 1 gives the form, the sizes and the time for each signature; 2 adds the schedules and what the matrix
         engine does and does not, 3 the kernel's body, 4 the IR after each stage.  With `device`, ``"pvc"`` or
         ``"dg2"``, the kernel is compiled offline, and the text says what bounds it there at each level; raises what
-        `compile_offline` does.  Raises TLTypeError for a level that is no int.
+        `compile_offline` does.  Raises TLTypeError for another level.
         """
         self._device_overloads("diagnostics")
-        if not isinstance(level, int):
+        if not isinstance(level, int) or not 1 <= level <= 4:
             raise TLTypeError(f"diagnostics: the level is a number from 1 to 4, not {level!r}")
         if device is not None:
             return "\n".join(self._report_offline(device, level))
