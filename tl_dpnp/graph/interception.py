@@ -18,7 +18,7 @@ import dpnp
 import numpy as np
 
 from tl_dpnp.graph.apart import Apart, is_followed_property, is_made_by_user
-from tl_dpnp.graph.class_checks import found_in
+from tl_dpnp.graph.class_checks import checked_classes, found_in, is_decided_by_classes
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.held import references
 from tl_dpnp.graph.lazy import LazyArray
@@ -64,6 +64,10 @@ _OF_REFERENCES = ("weakref", "_weakref")
 _COMPARING = ("sort", "remove")
 #: Types of whose objects Python finds all attributes by itself.
 _OF_PYTHON = frozenset((types.ModuleType, str, list, dict, tuple, int, float, type(None), *TRACED))
+
+#: An array of dpnp, for whoever asks for no more than its class, and what lazy arrays have that it has not.
+_AN_ARRAY = object.__new__(dpnp.ndarray)
+_OF_LAZY_ARRAYS = frozenset(dir(LazyArray)).difference(dir(_AN_ARRAY))
 
 #: The types that stand-ins have for the user.
 _STANDS_FOR: dict[type, type] = {
@@ -116,7 +120,8 @@ class Interceptor(Apart):
         if type(owner) is dpnp.ndarray:
             owner = self.trace.capture(owner)
         if type(owner) is LazyArray:
-            value = dpnp.ndarray if name == "__class__" else getattr(self.bearing(owner, name), name)
+            bearing = _AN_ARRAY if name in _OF_LAZY_ARRAYS else self.bearing(owner, name)
+            value = dpnp.ndarray if name == "__class__" else getattr(bearing, name)
         elif type(owner) in _OF_PYTHON:
             value = getattr(owner, name)
         else:
@@ -436,7 +441,15 @@ class Interceptor(Apart):
             for number, value in enumerate(arguments)
         ]
         asked = arguments[1:] if function in (isinstance, issubclass) else arguments
+        if function is isinstance and len(values) == 2:
+            values[0] = self.of_its_class(*values)
         return self.doing(function, asked)(*values, **self._named(keywords))
+
+    def of_its_class(self, value: Any, kinds: Any) -> Any:
+        """Return what is asked whether it is an instance: of arrays, one of dpnp's, unless code of the user decides."""
+        is_lazy = type(value) is LazyArray and all(
+            is_decided_by_classes(dpnp.ndarray, kind) for kind in checked_classes(kinds))
+        return _AN_ARRAY if is_lazy else value
 
     def _named(self, keywords: dict[str, Any]) -> dict[str, Any]:
         """Return what a function written in C is given by name."""

@@ -432,7 +432,7 @@ class Observer(AttributeWatcher):
                 path = self.guards.child(self.guards.constant(kind), "subclass", base)
                 if path.guard is None:
                     self.guards.require(path, "subclass", (base, issubclass(kind, base)))
-        return self.doing(function, kinds)(plain(value), *kinds)
+        return self.doing(function, kinds)(self.of_its_class(plain(value), kinds), *kinds)
 
     def _settled_argument(self, value: Any, owner: Any) -> Any:
         """Return an argument of a method written in C, which takes the value of an integer as it is."""
