@@ -64,6 +64,31 @@ def _cumsum(b: FunctionBuilder, operation: ops.Cumsum) -> None:
         b.store(b.cast(value, element), output, *indices)
 
 
+def _changing_inputs(operation: ops.Contraction) -> set[int]:
+    """Return which inputs are the output where more is read of them than the element that is written, as in A := A A:
+    a loop nest would read what it has written.
+    """
+    *inputs, (output, written) = operation.dimension_names
+    sizes = ops.memref_type(output).shape
+    return {number for number, (value, read) in enumerate(inputs) if value.name == output.name and any(
+        one != other and size != 1 for one, other, size in zip(read, written, sizes, strict=True))}
+
+
+def _with_copies(b: FunctionBuilder, operation: ops.Contraction) -> None:
+    """Copy the inputs that change while they are read; raises LoweringError where there is no memory for that."""
+    type = ops.memref_type(operation.output)
+    if None in type.shape:
+        message = (f"{operation.mnemonic} writes {operation.output} while it reads other elements of it, and only what "
+                   "has known sizes is copied before")
+        hint = "write to another memref, or give the sizes in the type"
+        raise LoweringError(message, [Diagnostic(message, operation.span, hint)])
+    copy = b.alloca(memref(type.element, *type.shape))
+    b.axpby(1, operation.output, 0, copy)
+    changing = _changing_inputs(operation)
+    b.append(replace(operation, inputs=tuple(
+        copy if number in changing else value for number, value in enumerate(operation.inputs))))
+
+
 def _of_sizes(b: FunctionBuilder, memref: ops.Value, other: ops.Value) -> ops.Value:
     """Return a view of a memref with the sizes of another one, which are its own: ``debug=True`` checks the view."""
     shapes = zip(ops.memref_type(memref).shape, ops.memref_type(other).shape, strict=True)
@@ -113,6 +138,8 @@ def decompose(function: ops.Function) -> ops.Function:
 
 def _built_of_others(operation: ops.Operation) -> Callable[[FunctionBuilder, Any], None] | None:
     """Return what builds an instruction of others; None where it stays."""
+    if isinstance(operation, ops.Contraction) and _changing_inputs(operation):
+        return _with_copies
     return _DECOMPOSITIONS.get(type(operation)) or complex_function(operation)
 
 
