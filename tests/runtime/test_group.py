@@ -295,3 +295,9 @@ def test_an_allocation_of_nothing(shapes):
 def test_allocations_that_cannot_be(shapes, dtype, text):
     with pytest.raises(TLTypeError, match=text):
         tl_dpnp.empty_group(shapes, dtype)
+
+
+def test_empty_groups_are_column_major_and_take_no_order():
+    """It was taken, and left the arrays column-major."""
+    with pytest.raises(TypeError, match="empty_group\\(\\) got an unexpected keyword argument 'order'"):
+        tl_dpnp.empty_group([(3, 4)], "float32", order="C")

@@ -22,12 +22,15 @@ if TYPE_CHECKING:
 __all__ = ["empty_group"]
 
 
-def empty_group(shapes: Sequence[Sequence[int]], dtype: DTypeLike, **where: Any) -> Group:
+def empty_group(
+    shapes: Sequence[Sequence[int]], dtype: DTypeLike, *, device: Any = None, usm_type: str = "device",
+    sycl_queue: Any = None,
+) -> Group:
     """Make a group of new column-major dpnp arrays that share one allocation, one after another.
 
     `shapes` has a shape for each array, in elements; `dtype` is that of all.  Each array begins at a multiple of 64
-    bytes, as ``memref<f32x16x8>`` wants it, and its values are undefined.  `where` is passed to ``dpnp.empty``:
-    ``device``, ``usm_type`` or ``sycl_queue``.  The arrays are ``group[i]``, or ``group.arrays``.
+    bytes, as ``memref<f32x16x8>`` wants it, and its values are undefined.  `device`, `usm_type` and
+    `sycl_queue` are those of ``dpnp.empty``.  The arrays are ``group[i]``, or ``group.arrays``.
 
     Drivers begin each allocation at a multiple of some kilobytes, so that small arrays allocated one by one use few
     sets of the caches, and a memory page each; a batch of them takes up to 2.4 times as long as a batch in one array
@@ -58,7 +61,8 @@ def empty_group(shapes: Sequence[Sequence[int]], dtype: DTypeLike, **where: Any)
     for shape in sizes:  # no two arrays share a cache line
         starts.append(end // element.itemsize)
         end += aligned(math.prod(shape) * element.itemsize)
-    memory = dpnp.get_usm_ndarray(dpnp.empty(end // element.itemsize, dtype=element, **where))
+    memory = dpnp.get_usm_ndarray(dpnp.empty(
+        end // element.itemsize, dtype=element, device=device, usm_type=usm_type, sycl_queue=sycl_queue))
 
     def array(shape: tuple[int, ...], start: int) -> Any:
         part = memory[start : start + math.prod(shape)]
