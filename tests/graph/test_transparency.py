@@ -487,6 +487,20 @@ def what_arrays_are_and_have(fuse):
         yield f(A)
 
 
+def arrays_of_dpctl(fuse):
+    """They were taken for arrays of dpnp; what is written to one is seen in that whose memory it has."""
+    def f(x, usm):
+        y = x @ x
+        of_y, given = dpnp.get_usm_ndarray(y), dpnp.get_usm_ndarray(a=usm)
+        of_y[0] = 7
+        others = dpnp.get_usm_ndarray_or_scalar(x), dpnp.get_usm_ndarray_or_scalar(3), given
+        return y + 1, type(of_y).__name__, given is usm, given.shape, [type(other).__name__ for other in others]
+
+    f = fuse(f)
+    for _ in range(3):
+        yield f(A, B.get_array())
+
+
 PROGRAMS = [value for value in list(globals().values())
             if getattr(value, "__module__", "") == __name__ and getattr(value, "__code__", None)
             and value.__code__.co_varnames[:1] == ("fuse",)]

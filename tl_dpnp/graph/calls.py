@@ -126,9 +126,10 @@ class Template:
 
 
 def _lazy(trace: Trace, value: Any, slots: Iterator[int]) -> Any:
-    """Return a result with lazy arrays for arrays, which are in registers."""
+    """Return a result with lazy arrays for arrays of dpnp, which are in registers."""
     if isinstance(value, dpnp.ndarray | usm_ndarray):
-        return trace.register(next(slots))
+        slot = next(slots)
+        return trace.register(slot) if isinstance(value, dpnp.ndarray) else value
     if type(value) in (list, tuple):
         return type(value)([_lazy(trace, part, slots) for part in value])
     if isinstance(value, tuple) and hasattr(value, "_fields"):

@@ -32,13 +32,14 @@ _BY_VALUE = frozenset(
     "nonzero argwhere flatnonzero unique extract compress trim_zeros repeat save savez savetxt array_equal allclose "
     "array_equiv histogram bincount digitize".split()
 )
-#: Functions that ask for an array's metadata only.
-_METADATA: dict[str, Callable[..., Any]] = {
+#: Functions that ask an array for something else than elements.
+_ASKING: dict[str, Callable[..., Any]] = {
     "shape": lambda a: a.shape,
     "ndim": lambda a: a.ndim,
     "size": lambda a, axis=None: a.size if axis is None else a.shape[axis],
     "result_type": lambda *xs: dpnp.result_type(*[x.dtype if type(x) is LazyArray else x for x in xs]),
-    "isscalar": lambda a: False,
+    "isscalar": lambda element: False,
+    **dict.fromkeys(("get_usm_ndarray", "get_usm_ndarray_or_scalar"), lambda a: a.get_array()),
 }
 _QUIET = frozenset("zeros ones empty full arange linspace eye identity array asarray".split())
 
@@ -59,8 +60,8 @@ def _dispatch(
 ) -> Any:
     """Record a call of dpnp that is no repeated one, or leave it to dpnp."""
     _take_in(trace, arguments, keywords)
-    if name in _METADATA and arguments and type(arguments[0]) is LazyArray:
-        return _METADATA[name](*arguments, **keywords)
+    if name in _ASKING and type(next(iter((*arguments, *keywords.values())), None)) is LazyArray:
+        return _ASKING[name](*arguments, **keywords)
     try:
         return _record(trace, name, _recorder(name, function), f"dpnp.{name} is not fused", arguments, keywords)
     except NotFused as problem:
