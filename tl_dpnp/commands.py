@@ -43,8 +43,17 @@ class _Assignment(click.ParamType):  # type: ignore[type-arg]  # generic in the 
         return name.lstrip("%$"), text
 
 
+def _once_each(context: click.Context, param: click.Parameter, given: tuple[tuple[str, Any], ...]) -> Any:
+    """Refuse a second value for a name."""
+    names = [name for name, _ in given]
+    for name in names:
+        if names.count(name) > 1:
+            raise click.BadParameter(f"{name} is given {names.count(name)} times", context, param)
+    return given
+
+
 DEFINE = click.option("-D", "--define", "defined", multiple=True, type=_Assignment(), metavar="NAME=VALUE",
-                      help="A compile-time variable that FILE does not define.")
+                      callback=_once_each, help="A compile-time variable that FILE does not define.")
 
 
 @contextmanager
@@ -169,7 +178,7 @@ def fmt(files: tuple[str, ...], check: bool, diff: bool, defined: Defined) -> No
 @click.command()
 @click.argument("file", type=FILES)
 @click.option("-f", "--function", "name", help="Only this function of FILE.")
-@click.option("--shape", "shapes", multiple=True, type=_Shape(), metavar="NAME=16x8x100",
+@click.option("--shape", "shapes", multiple=True, type=_Shape(), metavar="NAME=16x8x100", callback=_once_each,
               help="The sizes of an array; of a group, those of each of its arrays.")
 @click.option("--batch", type=click.IntRange(min=1), default=1000, show_default=True,
               help="All other sizes that the types leave open, and the lengths of groups.")
