@@ -37,6 +37,32 @@ def test_an_output_that_is_an_input(target, instruction, size):
     np.testing.assert_array_equal(v, expected_v)
 
 
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_an_output_that_is_an_input_by_another_name(target):
+    """A view that is made alike; one of another group, or of other rows, is another memref and is not copied."""
+    A, B = whole(1, 12, 4, 3), whole(2, 4, 4)
+    old = A.copy()
+    target.run("""func @f(%A: memref<f32x12x4x?>, %B: memref<f32x4x4>) {
+        %g = group_id
+        %matrix = subview %A[:,:,%g] : memref<f32x12x4x?>
+        %again = subview %A[:,:,%g] : memref<f32x12x4x?>
+        %to = subview %matrix[0:4,:] : memref<f32x12x4>
+        for %i = 0, 1 {
+            %from = subview %again[0:4,:] : memref<f32x12x4>
+            gemm.n.n 1.0, %from, %B, 0.0, %to
+                : f32, memref<f32x4x4,strided<1,12>>, memref<f32x4x4>, f32, memref<f32x4x4,strided<1,12>>
+        }
+        %rest = subview %matrix[4:4,:] : memref<f32x12x4>
+        %last = subview %matrix[8:4,:] : memref<f32x12x4>
+        gemm.n.n 1.0, %rest, %B, 1.0, %last
+            : f32, memref<f32x4x4,strided<1,12>>, memref<f32x4x4>, f32, memref<f32x4x4,strided<1,12>>
+    }""", A, B)
+    for group in range(3):
+        np.testing.assert_array_equal(A[:4, :, group], old[:4, :, group] @ B)
+        np.testing.assert_array_equal(A[4:8, :, group], old[4:8, :, group])
+        np.testing.assert_array_equal(A[8:, :, group], old[8:, :, group] + old[4:8, :, group] @ B)
+
+
 def test_what_has_no_known_sizes_is_not_copied():
     kernel = tl_dpnp.compile("func @f(%A: memref<f32x?x?>) {\n  gemm 1, %A, %A, 0, %A\n}")
     with pytest.raises(LoweringError, match="gemm writes %A while it reads other elements of it") as caught:

@@ -7,7 +7,7 @@ scalar instructions and those with regions are written by `body.writer`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -74,6 +74,27 @@ def _changing_inputs(operation: ops.Contraction) -> set[int]:
         one != other and size != 1 for one, other, size in zip(read, written, sizes, strict=True))}
 
 
+def _with_one_name(operation: ops.Operation, views: Mapping[str, ops.Operation]) -> ops.Operation:
+    """Return an instruction whose inputs are the output by its name where they are the same view by another one."""
+    if not isinstance(operation, ops.Contraction):
+        return operation
+    return replace(operation, inputs=tuple(
+        operation.output if _is_same_view(value, operation.output, views) else value for value in operation.inputs))
+
+
+def _is_same_view(one: ops.Value, other: ops.Value, views: Mapping[str, ops.Operation]) -> bool:
+    """Whether two memrefs are made alike, with the same operands; `views` has what makes memrefs of others."""
+    if one == other or one.type != other.type:
+        return one == other
+    first, second = views.get(one.name), views.get(other.name)
+    if first is None or second is None or type(first) is not type(second):
+        return False
+    assert first.viewed is not None
+    assert second.viewed is not None
+    return _is_same_view(first.viewed, second.viewed, views) and replace(
+        first, source=second.viewed, result=other) == second  # type: ignore[call-arg]
+
+
 def _with_copies(b: FunctionBuilder, operation: ops.Contraction) -> None:
     """Copy the inputs that change while they are read; raises LoweringError where there is no memory for that."""
     type = ops.memref_type(operation.output)
@@ -128,7 +149,7 @@ def decompose(function: ops.Function) -> ops.Function:
     Raises LoweringError, with its place, at linear algebra that has no loop nest and is not lowered to others.
     """
     if not any(_built_of_others(operation) is not None or isinstance(operation, ops.AtomicAccess)
-               or _lacks_loops(operation) for operation in function.body.walk()):
+               or _lacks_loops(operation) or _may_read_what_it_writes(operation) for operation in function.body.walk()):
         return function
     taken = {parameter.name for parameter in function.parameters}
     for operation in function.body.walk():
@@ -147,8 +168,20 @@ def _lacks_loops(operation: ops.Operation) -> bool:
     return isinstance(operation, ops.LinearAlgebra) and not has_loop_nest(operation)
 
 
-def _decomposed(region: ops.Region, taken: Set[str], is_collective: bool = True) -> Iterator[ops.Operation]:
-    for operation in region:
+def _may_read_what_it_writes(operation: ops.Operation) -> bool:
+    return isinstance(operation, ops.Contraction) and any(
+        value.type == operation.output.type for value in operation.inputs)
+
+
+def _decomposed(
+    region: ops.Region, taken: Set[str], is_collective: bool = True, outer: Mapping[str, ops.Operation] | None = None
+) -> Iterator[ops.Operation]:
+    """Yield the instructions of a region; `outer` has the views that are made outside of it."""
+    views = dict(outer or {})
+    for given in region:
+        operation = _with_one_name(given, views)
+        if operation.viewed is not None:
+            views |= {result.name: operation for result in operation.results}
         build = _built_of_others(operation)
         if isinstance(operation, ops.AtomicAccess) and is_collective:
             build = _access_once
@@ -161,7 +194,7 @@ def _decomposed(region: ops.Region, taken: Set[str], is_collective: bool = True)
             raise no_lowering(operation)
         else:
             inner = is_collective and not isinstance(operation, ops.Foreach)
-            regions = [ops.Region(tuple(_decomposed(each, taken, inner))) for each in operation.regions]
+            regions = [ops.Region(tuple(_decomposed(each, taken, inner, views))) for each in operation.regions]
             yield with_regions(operation, regions)
 
 
