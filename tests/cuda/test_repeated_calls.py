@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 import threading
+import types
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from tl_dpnp.graph.pytorch import program  # noqa: E402
 from tl_dpnp.graph.pytorch.fused import fuse  # noqa: E402
+from tl_dpnp.runtime.cuda.platform import CudaLaunch  # noqa: E402
 
 TARGET, DEVICE = ("cuda", "cuda") if torch.cuda.is_available() else ("reference", "cpu")
 FACTOR = 2.0
@@ -306,3 +310,43 @@ def test_functions_of_any_number_of_arguments_take_the_usual_way():
     for _ in range(3):
         same(fused, summed, *tensors(3))
     same(fused, summed, *tensors(2))
+
+
+class Launched(CudaLaunch):
+    """A launch that notes how it is run, by Python or by a function that takes arguments while they `fit`."""
+
+    def __init__(self, is_direct=True):
+        self.is_direct, self.fit, self.how = is_direct, True, []
+
+    def run(self, arguments, addresses):
+        self.how.append("Python")
+
+    def direct_call(self, binding, arguments):
+        def call(given):
+            if self.fit:
+                self.how.append(given)
+            return self.fit
+
+        return call
+
+    binding = None
+
+
+@pytest.mark.parametrize(("is_direct", "offset"), [(True, 0), (False, 0), (True, 16)])
+def test_kernels_are_launched_by_machine_code_from_the_second_time_on(is_direct, offset):
+    launch = Launched(is_direct)
+    first, second = tensors(2)
+    prepared = types.SimpleNamespace(launch=launch, operands=((1, 0), (0, offset)), fixed=(5,))
+    run = program._CudaLaunch(prepared)
+    for _ in range(3):
+        run.run([first, second])
+    launch.fit = False
+    run.run([first, second])
+    by_machine_code = (5, second, first)
+    if is_direct and not offset:
+        assert [each if each == "Python" else all(map(operator.is_, each, by_machine_code)) for each in launch.how] == [
+            "Python", True, True, "Python"]
+        assert run.is_known
+    else:
+        assert launch.how == ["Python"] * 4
+        assert not run.is_known

@@ -19,6 +19,7 @@ from tl_dpnp.runtime.cuda.arrays import cuda_device, is_aligned
 from tl_dpnp.runtime.cuda.platform import CudaLaunch
 from tl_dpnp.runtime.kernel import Kernel
 from tl_dpnp.runtime.platform_choice import platform_for
+from tl_dpnp.runtime.watching import MACHINE_CODE, Description, door
 
 __all__ = ["CudaKernels", "Kernels", "Program", "ReferenceKernels"]
 
@@ -27,13 +28,15 @@ _Run = Callable[[Registers], None]
 
 
 class _Launch(Protocol):
-    """What runs a kernel on tensors in registers."""
+    """What runs a kernel on tensors in registers; whether there is a shorter way for tensors like those before."""
+
+    is_known: bool
 
     def run(self, registers: Registers) -> None:
         """Run it on tensors whose memory is aligned."""
 
     def run_if_known(self, registers: Registers) -> bool:
-        """Run it where tensors, and their memory, are known to be as they were before; return whether they were."""
+        """Run it, if it `is_known`, on tensors that are, with their memory, as they were before; return whether so."""
 
 
 class Kernels(Protocol):
@@ -68,26 +71,36 @@ class _CudaLaunch:
         self._slots = [slot for slot, _ in prepared.operands]
         self._tensors = itemgetter(*self._slots) if len(self._slots) > 1 else None
         self._may_be_direct = launch.is_direct and not any(offset for _, offset in prepared.operands)
-        self._ran = False
+        self._ran = self.is_known = False
         #: Returns False, and does nothing, for tensors that are not like those it was made for.
-        self._direct: Callable[[tuple[Any, ...]], bool] | None = None
+        self._direct: Callable[[tuple[Any, ...]], bool] = lambda arguments: False
 
     def run(self, registers: Registers) -> None:
-        if self._ran and self._may_be_direct and self._direct is None:
-            self._direct = self._launch.direct_call(self._launch.binding, self._arguments(registers))
-            self._may_be_direct = self._direct is not None
+        if self._ran and self._may_be_direct and not self.is_known:
+            direct = self._launch.direct_call(self._launch.binding, self._arguments(registers))
+            if direct is not None:
+                self._direct = direct
+            self.is_known = self._may_be_direct = direct is not None
         self._ran = True
-        if not self.run_if_known(registers):
+        if not (self.is_known and self.run_if_known(registers)):
             self._launch.run(self._fixed, [registers[slot].data_ptr() + offset for slot, offset in self._operands])
 
     def run_if_known(self, registers: Registers) -> bool:
-        return self._direct is not None and self._direct(self._arguments(registers))
+        return self._direct(self._arguments(registers))
+
+    @property
+    def description(self) -> Description:
+        """What a launch by machine code is told as."""
+        return f"@{self._launch.binding.program.name}", MACHINE_CODE, {"extent": self._launch.extent}
 
     def _arguments(self, registers: Registers) -> tuple[Any, ...]:
         if self._tensors is None:
             return (*self._fixed, registers[self._slots[0]])
         tensors: tuple[Any, ...] = self._tensors(registers)
         return self._fixed + tensors
+
+
+door(_CudaLaunch, "run_if_known", lambda launch: launch.description)
 
 
 class ReferenceKernels:
@@ -104,6 +117,8 @@ class ReferenceKernels:
 
 
 class _ReferenceLaunch:
+    is_known = False
+
     def __init__(self, kernel: Kernel, request: KernelRequest) -> None:
         self._kernel, self._request = kernel, request
         self._shapes = [shape for shape in request.shapes if shape is not None]
@@ -137,7 +152,7 @@ class Program:
         made: list[Kernel] = []
         compiled: list[bool] = []
         runs: list[_Run] = []
-        sole: Callable[[Registers], bool] | None = None
+        sole: _Launch | None = None
         allocate = allocator(device)
         releases = _releases(planned)
         for number, step in enumerate(planned.steps):
@@ -149,7 +164,7 @@ class Program:
                     place = _allocations(allocations, allocate)
                     runs += [place, launch.run]
                     if len(planned.steps) == 1 and not planned.constants:
-                        sole = launch.run_if_known
+                        sole = launch
                 case ViewStep():
                     runs.append(_view(step))
                 case TorchStep():
@@ -179,15 +194,18 @@ def _steps(planned: Planned, runs: Sequence[_Run], inputs: Sequence[int]) -> Cal
 
 
 def _sole(
-    planned: Planned, place: _Run, run_if_known: Callable[[Registers], bool], steps: Callable[[Sequence[Any]], Any]
+    planned: Planned, place: _Run, launch: _Launch, steps: Callable[[Sequence[Any]], Any]
 ) -> Callable[[Sequence[Any]], Any]:
     """Return what runs the one kernel of a program, which looks at the tensors itself, or else its `steps`."""
     results, count = _results(planned.results), planned.slots
 
     def call(arguments: Sequence[Any]) -> Any:
-        registers: Registers = [*arguments, *[None] * (count - len(arguments))]
-        place(registers)
-        return results(registers) if run_if_known(registers) else steps(arguments)
+        if launch.is_known:
+            registers: Registers = [*arguments, *[None] * (count - len(arguments))]
+            place(registers)
+            if launch.run_if_known(registers):
+                return results(registers)
+        return steps(arguments)
 
     return call
 
