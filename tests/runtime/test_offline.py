@@ -14,7 +14,7 @@ from tl_dpnp.kernels.dpas.probe import probe_module
 from tl_dpnp.kernels.dpas.rows import rows
 from tl_dpnp.kernels.targets import new_module, target_for
 from tl_dpnp.runtime.offline import dpas_table, tools
-from tl_dpnp.runtime.offline.assembly import inner_loop, mix, parse, straight_run
+from tl_dpnp.runtime.offline.assembly import inner_loop, main_part, mix, parse, straight_run
 from tl_dpnp.runtime.offline.binary import read_binary
 from tl_dpnp.runtime.offline.program import compile_offline
 from tl_dpnp.runtime.offline.targets import TARGETS, target_named
@@ -93,6 +93,26 @@ def test_the_loop_of_a_product_is_one_that_has_the_dpas_of_its_tile():
     assert mix(inner_loop(instructions, {2, 3})) == {"dpas": 2, "mov": 2, "jmpi": 1}
 
 
+def test_a_panel_without_a_loop_is_straight_code_up_to_its_barriers():
+    """The loop of tiles packs and stores as well; the one behind is of another path, whose tile is as large."""
+    dpas, move = ("dpas.8x8 (16|M0) r10:f r10:f r20:bf r30.0:bf", "mov (32|M0) r20.0<1>:ud r20.0<1;1,0>:ud")
+    back = "(W&f0.0) jmpi L{}"
+    tiles = [move, move, "(W) sync.bar 0x0", move, *[dpas] * 4, back.format(0)]
+    lines = [*tiles, dpas, dpas, back.format(16 * len(tiles)), "nop"]
+    instructions = parse("\n".join(f"/* [{16 * place:04X}] */ {line}" for place, line in enumerate(lines)))
+    assert main_part(instructions, {2}) == (instructions[3:9], True)
+    assert main_part(instructions[:9], {2}) == (instructions[3:9], True)
+    # Four are no multiple of a tile's three, and no straight code has more than the loop.
+    assert main_part(instructions, {3})[1] is main_part(instructions[9:], {2})[1] is False
+
+
+@needs_tools
+def test_a_short_panel_is_multiplied_without_a_loop():
+    found = tl_dpnp.compile(gemm("i8", "i32", 104, 233, 82, "tt"), cache=False).resources(device="pvc")
+    assert found.is_straight
+    assert found.dpas_share > 0.4
+
+
 @needs_tools
 def test_a_product_that_rounds_has_the_loop_of_its_tile():
     """Where messages cannot load operands, tiles of 2 x 2 blocks have a larger share of DPAS."""
@@ -107,7 +127,7 @@ def test_a_product_of_one_step_has_no_loop():
     short, long = (tl_dpnp.compile(gemm("bf16", "f32", 32, 16, k), cache=False).resources(device="pvc")
                    for k in (16, 256))
     assert short.is_straight
-    assert "k is one step, without a loop: straight code of" in str(short)
+    assert "k is short, without a loop: straight code of" in str(short)
     assert not long.is_straight
     assert "inner loop of" in str(long)
     assert short.loop["dpas"]

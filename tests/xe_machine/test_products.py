@@ -54,6 +54,14 @@ LEFT_OVER = [
     Product("static", "bf16", 96, 112, 304, 41), Product("static", "f16", 64, 64, 80, 42, "tn", beta=1),
     Product("static", "tf32", 40, 56, 72, 43, "nt"),
 ]
+#: A panel that is the only one, of one to five DPAS along k, by a loop or without one.
+ONE_PANEL = [
+    Product("static", "f16", 75, 41, 16, 61), Product("static", "bf16", 65, 104, 32, 62, beta=1),
+    Product("batch", "i8", 69, 41, 67, 63, groups=2), Product("static", "f16", 101, 72, 58, 64, "tn"),
+    Product("batch", "u8", 72, 40, 130, 65, "nt", alpha=2), Product("static", "bf16", 41, 75, 60, 66, "tt"),
+    Product("static", "f32-high", 40, 24, 41, 67, ordinary=True), Product("chain", "f16", 40, 33, 48, 68),
+    Product("static", "tf32", 67, 41, 27, 69, "tt", beta=-1),
+]
 
 
 @functools.cache
@@ -123,6 +131,13 @@ def test_products_are_right_on_xe_hpc(product: Product) -> None:
 def test_products_of_uneven_lines_and_sums_are_right(product: Product) -> None:
     kernel, binary = _built(product)
     assert wrong(product, kernel, binary)[0] == ""
+
+
+@needs_tools
+@pytest.mark.parametrize("product", ONE_PANEL, ids=lambda product: f"{product.types}-{product.seed}")
+def test_sums_of_one_panel_begin_with_its_first_products(product: Product) -> None:
+    _, binary = _right(product)
+    assert _places(binary, r"\bdpas\S* \(16\|M0\) r\d+:\w+ null:")
 
 
 @needs_tools

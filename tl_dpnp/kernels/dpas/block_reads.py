@@ -17,7 +17,7 @@ from tl_dpnp.kernels.dpas.tile_blocks import TileLoad, TileLoads, loads_of_a, lo
 from tl_dpnp.kernels.llvm import I64, index
 from tl_dpnp.records import dataclass
 
-__all__ = ["BlockReads", "may_read_pieces"]
+__all__ = ["BlockReads"]
 
 
 @dataclass
@@ -55,9 +55,9 @@ class BlockReads:
         """Registers that an iteration of so many pieces takes: what is loaded, and a header for each message."""
         return sum(load.block.registers + 1 for load in self._loads(steps).loads)
 
-    def reads_pieces(self, steps: int) -> bool:
-        """Whether an iteration may have so many pieces."""
-        return may_read_pieces(self.kernel, self.of_a, self.along_k, steps)
+    def reads_pieces(self, steps: int, are_whole: bool) -> bool:
+        """Whether an iteration may have so many pieces, and where all panels have iterations that `are_whole`."""
+        return are_whole and _may_read_pieces(self.kernel, self.of_a, self.along_k, steps)
 
     def announce(self) -> None:
         """Nothing: these messages read what compilers do not know to be written here."""
@@ -84,24 +84,39 @@ class BlockReads:
         """Return what the iterations of a panel load, which go on from one panel to the next one."""
         return self._begun[steps]
 
+    def in_front(self, places: _Places, steps: int, number: int) -> _Places:
+        """Return what a piece, or as many as an iteration has, loads in front of iterations, which go on by it."""
+        ahead = places
+        if number != steps and not self.messages.emulated:
+            one = self._loads(1)
+            ahead = _Places(one, self._single(places, one, steps))
+        self._go_on(places, number)
+        return ahead
+
     def left_over(self, places: _Places, steps: int) -> _Places:
         """Return what single pieces load behind iterations of several."""
         if steps == 1 or self.messages.emulated:
             return places
-        several, one = places.loads, self._loads(1)
-        headers = [
-            self.messages.copied(header, load.block, one.k_field, (steps - 1) * one.elements)
+        one = self._loads(1)
+        return _Places(one, self._single(places, one, steps - 1))
+
+    def _single(self, places: _Places, one: TileLoads, pieces: int) -> list[ir.Value]:
+        """Return the headers of the loads of one piece, so many behind where those of several are."""
+        return [
+            self.messages.copied(header, load.block, one.k_field, pieces * one.elements)
             for load in one.loads
-            for header, other in zip(places.headers, several.loads, strict=True)
+            for header, other in zip(places.headers, places.loads.loads, strict=True)
             if (other.line, other.k) == (load.line, 0)
         ]
-        return _Places(one, headers)
 
     def advance(self, places: _Places, steps: range) -> None:
         """Go on to the next pieces, those of an iteration."""
+        self._go_on(places, len(steps))
+
+    def _go_on(self, places: _Places, pieces: int) -> None:
         places.loaded = []
         for header in places.headers:
-            self.messages.move(header, places.loads.k_field, places.loads.elements)
+            self.messages.move(header, places.loads.k_field, pieces * self._loads(1).elements)
 
     def read(self, places: _Places, step: int, steps: range, start: ir.Value, done: ir.Value) -> list[list[Part]]:
         """Return the fragment of each block of a piece: one of the `steps` of an iteration, `done` elements along k
@@ -128,9 +143,9 @@ def _loads_of(kernel: MicroKernel, of_a: bool, along_k: bool, steps: int) -> Til
     return (loads_of_a if of_a else loads_of_b)(replace(kernel, steps=steps), along_k)
 
 
-def may_read_pieces(kernel: MicroKernel, of_a: bool, along_k: bool, steps: int) -> bool:
-    """Whether messages load so many pieces at once, and single ones of the same lines behind them; panels are whole."""
+def _may_read_pieces(kernel: MicroKernel, of_a: bool, along_k: bool, steps: int) -> bool:
+    """Whether messages load so many pieces at once, and single ones of the same lines in front of them or behind."""
     several, one = (_loads_of(kernel, of_a, along_k, count) for count in (steps, 1))
     lines = sorted(load.line for load in several.loads if load.k == 0)
     is_power = steps & (steps - 1) == 0  # others take more messages
-    return is_power and kernel.steps % steps == 0 and lines == sorted(load.line for load in one.loads)
+    return is_power and lines == sorted(load.line for load in one.loads)

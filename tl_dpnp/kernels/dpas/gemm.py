@@ -28,12 +28,13 @@ from tl_dpnp.kernels.dpas.operands import refused_operand, takes_a, takes_b_alon
 from tl_dpnp.kernels.dpas.packed_loads import PackedLoader
 from tl_dpnp.kernels.dpas.panel_packing import ItemPacking
 from tl_dpnp.kernels.dpas.pieces import WORD_BITS, Piece, needed_for_words, packs, piece_words
+from tl_dpnp.kernels.dpas.sub_groups import SubGroup
 from tl_dpnp.kernels.dpas.tile_blocks import operand_surface
-from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, builtin, counted_loop, index
+from tl_dpnp.kernels.llvm import GLOBAL, I32, I64, counted_loop, index
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32
 
-__all__ = ["Product", "SubGroup", "broadcast", "emit_product", "uniform"]
+__all__ = ["Product", "emit_product"]
 
 #: Registers of sums beside which what is computed ahead may not fit.
 _MANY = 64
@@ -89,34 +90,6 @@ class Product:
         return self._surfaces[is_b]
 
 
-@dataclass(frozen=True)
-class SubGroup:
-    """The place of a work-item: its lane and the position of its sub-group among `rows` x `columns`."""
-
-    lane: ir.Value
-    row: ir.Value
-    column: ir.Value
-    rows: int
-    columns: int
-
-    @property
-    def exchanged(self) -> SubGroup:
-        """The place among the sub-groups for C transposed."""
-        return SubGroup(self.lane, self.column, self.row, self.columns, self.rows)
-
-
-def broadcast(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
-    """Return a value of 32 bits that is the same in all lanes of the sub-group such that the compiler knows it."""
-    arguments = [builder.bitcast(value, I32), ir.Constant(I32, 0)]
-    first = builtin(builder, "_Z19sub_group_broadcastij", I32, arguments, ("nounwind", "convergent"))
-    return builder.bitcast(first, value.type)
-
-
-def uniform(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
-    """Return a small 64-bit value that is the same in all lanes of the sub-group such that the compiler knows it."""
-    return builder.zext(broadcast(builder, builder.trunc(value, I32)), I64)
-
-
 def emit_product(
     builder: ir.IRBuilder, kernel: MicroKernel, product: Product, place: SubGroup, finish: Finish, emulated: bool,
     scratch: ir.Value | None = None,
@@ -166,12 +139,14 @@ def _emit_by_blocks(emitter: _Emitter, a: Surface, b: Surface, *, surfaces: tupl
     sharing_a, sharing_b = Shared(place.column, place.columns), Shared(place.row, place.rows)
 
     def tile(first_row: ir.Value, first_column: ir.Value) -> None:
-        if kernel.shared:
-            sums = emitter.by_shared_blocks(blocks, first_row, first_column)
-            first_row = builder.add(first_row, builder.mul(place.row, index(kernel.tile_rows)))
-            first_column = builder.add(first_column, builder.mul(place.column, index(kernel.tile_columns)))
-        else:
-            sums = blocks.sums(first_row, first_column, sharing_a, sharing_b)
+        if not kernel.shared:
+            stored(first_row, first_column, blocks.sums(first_row, first_column, sharing_a, sharing_b))
+            return
+        row = builder.add(first_row, builder.mul(place.row, index(kernel.tile_rows)))
+        column = builder.add(first_column, builder.mul(place.column, index(kernel.tile_columns)))
+        emitter.by_shared_blocks(blocks, first_row, first_column, lambda sums: stored(row, column, sums))
+
+    def stored(first_row: ir.Value, first_column: ir.Value, sums: Sequence[ir.Value]) -> None:
         if not surfaces or product.result is None:
             # One after the other: all of them again are as many registers as the sums.
             emitter.store(emitter.rows_of(first_row, kernel.lane_blocks), first_column, sums,
@@ -355,12 +330,21 @@ class _Emitter:
                 reads.append(BlockReads(kernel, accumulators, block, first, is_a, along_k))
         packing = self.line_packing(accumulators, tiles, layouts) if layouts else ItemPacking(
             kernel, tuple(tiles.values()), product.k, possible_words)
-        sums = LocalProduct(kernel, accumulators, packing, (reads[0], reads[1]), product.k).sums()
-        count = kernel.lane_blocks * kernel.column_blocks
-        apart = [sums[place::count] for place in range(count)]
         of_b = (layouts or {}).get(False)
         unit = of_b.columns if of_b is not None and of_b.direct else (0,)
         columns = [first + column for first in range(0, kernel.tile_columns, len(unit)) for column in unit]
+        LocalProduct(kernel, accumulators, packing, (reads[0], reads[1]), product.k,
+                     self.is_inside(first_row, first_column)).compute(
+            lambda sums: self.store_packed(accumulators, row, column, sums, columns, surfaces, possible))
+
+    def store_packed(
+        self, accumulators: Accumulators, row: ir.Value, column: ir.Value, sums: Sequence[ir.Value],
+        columns: Sequence[int], surfaces: tuple[Surface, ...], possible: ir.Value | None,
+    ) -> None:
+        """Store the sums of a tile whose operands were packed; what is `possible` is that of `by_local_memory`."""
+        kernel, builder, result = self.kernel, self.builder, self.product.result
+        count = kernel.lane_blocks * kernel.column_blocks
+        apart = [sums[place::count] for place in range(count)]
 
         def total(parts: Sequence[ir.Value]) -> ir.Value:
             return functools.reduce(builder.fadd, map(accumulators.value, parts))
@@ -371,24 +355,22 @@ class _Emitter:
             rows = self.rows_of(row, kernel.lane_blocks, self.lane_here() if is_large else None)
             self.store(rows, column, apart, total, columns, apart=bool(surfaces))
 
-        if not surfaces or product.result is None:
-            by_elements()
-            return
-
         def by_messages(result: Result) -> None:
             # Nothing of the headers is computed ahead, where it would take registers.
             messages = BlockMessages(builder, self.lane_here(), self.emulated)
             TileStores(kernel, replace(accumulators, messages=messages), result, surfaces,
                        columns).store(row, column, apart)
 
-        if possible is None:
-            by_messages(product.result)
-            return
-        with builder.if_else(possible) as (by_blocks, otherwise):
-            with by_blocks:
-                by_messages(product.result)
-            with otherwise:
-                by_elements()
+        if not surfaces or result is None:
+            by_elements()
+        elif possible is None:
+            by_messages(result)
+        else:
+            with builder.if_else(possible) as (by_blocks, otherwise):
+                with by_blocks:
+                    by_messages(result)
+                with otherwise:
+                    by_elements()
 
     def tiles(
         self, first_row: ir.Value, first_column: ir.Value
@@ -448,9 +430,10 @@ class _Emitter:
         return LinePacking(accumulators, operands, number)
 
     def by_shared_blocks(
-        self, blocks: BlockProduct, first_row: ir.Value, first_column: ir.Value
-    ) -> list[ir.Value]:
-        """Return the sums of this sub-group's tile from operands that all of them load by messages together."""
+        self, blocks: BlockProduct, first_row: ir.Value, first_column: ir.Value,
+        store: Callable[[Sequence[ir.Value]], None],
+    ) -> None:
+        """Compute this sub-group's tile from operands that all of them load by messages together."""
         kernel, builder, place = self.kernel, self.builder, self.place
         assert self.scratch is not None
         pieces = piece_words(kernel, place.rows, place.columns)
@@ -466,11 +449,16 @@ class _Emitter:
         accumulators = blocks.accumulators
         packing = BlockPacking(accumulators, kernel, (a, b), number)
         of_a, of_b = (self.local_reads(accumulators, *each) for each in zip(pieces, bases, strict=True))
-        return LocalProduct(kernel, accumulators, packing, (of_a, of_b), self.product.k,
-                            self.is_inside(first_row, first_column)).sums()
+        LocalProduct(kernel, accumulators, packing, (of_a, of_b), self.product.k,
+                     self.is_inside(first_row, first_column)).compute(store)
 
     def is_inside(self, first_row: ir.Value, first_column: ir.Value) -> ir.Value | None:
-        """Return whether this sub-group's tile, of those from a place on, is a part of C, None where all are."""
+        """Return whether this sub-group's tile, of those from a place on, is a part of C, None where all are.
+
+        Nor is it asked where messages are emulated: runtimes of CPUs do not vectorize what stands in a branch.
+        """
+        if self.emulated:
+            return None
         conditions = [
             self.builder.icmp_signed("<", self.builder.add(first, self.builder.mul(number, index(step))),
                                      size_value(size))

@@ -6,7 +6,8 @@ multiplies what it needs of it, in a loop without conditions that has little but
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -30,8 +31,8 @@ class Reads(Protocol):
     def registers(self, steps: int) -> int:
         """Return the registers that an iteration of so many pieces takes."""
 
-    def reads_pieces(self, steps: int) -> bool:
-        """Whether an iteration may have so many pieces."""
+    def reads_pieces(self, steps: int, are_whole: bool) -> bool:
+        """Whether an iteration may have so many pieces, where those of a panel `are_whole` or not."""
 
     def begin(self, steps: int) -> None:
         """Emit what stands in front of all loops, whose iterations have so many pieces."""
@@ -41,6 +42,9 @@ class Reads(Protocol):
 
     def places(self, steps: int) -> Any:
         """Return where iterations of so many pieces read, in front of those of a panel."""
+
+    def in_front(self, places: Any, steps: int, number: int) -> Any:
+        """Return where one piece, or all `steps` of an iteration, are read in front of others, which go on by it."""
 
     def left_over(self, places: Any, steps: int) -> Any:
         """Return where single pieces are read behind iterations of several."""
@@ -69,7 +73,7 @@ class Packing(Protocol):
 class LocalProduct:
     """Computes the sums of a sub-group's tile from operands that `reads` read, packed or not; `k` is their size.
 
-    `inside` says whether the tile is a part of C, None where that is known.
+    `inside` says whether the tile is a part of C, None where that is known, and where messages are emulated.
     """
 
     kernel: MicroKernel
@@ -84,35 +88,65 @@ class LocalProduct:
         """Where code is appended."""
         return self.accumulators.builder
 
-    def sums(self) -> list[ir.Value]:
-        """Return the sums, column of blocks after column; where terms are apart, those of the smaller ones behind."""
+    def compute(self, store: Callable[[Sequence[ir.Value]], None]) -> None:
+        """Compute the sums and have them stored.
+
+        They are a column of blocks after the other; where terms are apart, those of the smaller ones are behind.
+        """
         kernel, accumulators, builder = self.kernel, self.accumulators, self.builder
         count = kernel.lane_blocks * kernel.column_blocks * len(kernel.products)
-        zeros = [accumulators.zero() for _ in range(count)]
+        # The first products are what sums begin with, where nothing is in front of these.
+        zeros = [] if self.begins else [accumulators.zero() for _ in range(count)]
         last, first = size_value(self.k), self.packing.begin()
         for reads in self.reads:
             reads.begin(self.together)
 
-        def panel(start: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            ahead, sums = carried[: len(first)], carried[len(first) :]
+        def packed(start: ir.Value, carried: Sequence[ir.Value]) -> tuple[ir.Value, list[ir.Value]]:
             end = builder.add(start, index(kernel.depth))
             if not (isinstance(self.k, int) and self.k % kernel.depth == 0):
                 end = builder.select(builder.icmp_signed("<", end, last), end, last)
             # What was read of the last panel, or by the instruction before, is overwritten.
             self.barrier()
-            ahead = self.packing.pack(start, end, ahead)
+            following = self.packing.pack(start, end, carried)
             self.barrier()
             for reads in self.reads:
                 reads.announce()
-            if self.inside is None or sums:
-                return [*ahead, *accumulators.carried(self.multiplied(start, end, sums or zeros))]
-            with builder.if_then(self.inside):
-                self.multiplied(start, end, zeros)  # in place
-            return ahead
+            return end, following
 
+        def panel(start: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+            end, following = packed(start, carried[: len(first)])
+            sums = carried[len(first) :] or zeros
+            with self.where_inside():
+                sums = self.multiplied(start, end, sums)
+            return [*following, *accumulators.carried(sums)]
+
+        if self.begins:
+            end, _ = packed(index(0), first)
+            with self.where_inside():
+                store(self.multiplied(index(0), end, []))
+            return
         carried = counted_loop(builder, index(0), last, index(kernel.depth), [*first, *accumulators.carried(zeros)],
                                panel, runs_at_least_once=isinstance(self.k, int), unrolled=False)
-        return carried[len(first) :] or zeros
+        with self.where_inside():
+            store(carried[len(first) :] or zeros)
+
+    def where_inside(self) -> AbstractContextManager[object]:
+        """Return a context whose code runs where the tile is a part of C; sums are changed in place there."""
+        return nullcontext() if self.inside is None else self.builder.if_then(self.inside)
+
+    @property
+    def begins(self) -> bool:
+        """Whether there is one panel, so that its first products need no sums to be added to."""
+        return isinstance(self.k, int) and 0 < self.k <= self.kernel.depth
+
+    @property
+    def pieces(self) -> int:
+        """Pieces of a panel."""
+        return -(-self.k // self.kernel.row.k) if self.begins and isinstance(self.k, int) else self.kernel.steps
+
+    def in_front(self, count: int) -> int:
+        """Return the pieces that sums begin with, in front of iterations of so many; 0 where sums begin as zeros."""
+        return (self.pieces - 1) % count + 1 if self.begins else 0
 
     @cached_property
     def together(self) -> int:
@@ -121,66 +155,83 @@ class LocalProduct:
         blocks = kernel.lane_blocks * kernel.column_blocks
         once = blocks * sum(map(len, kernel.products))
         sums = blocks * len(kernel.products) * kernel.row.repeat
-        counts = [count for count in range(_MOST_TOGETHER, 1, -1) if 2 * count <= kernel.steps
-                  and count * once <= _MOST_MULTIPLIED and all(reads.reads_pieces(count) for reads in self.reads)
+        least = 1 if self.begins else 2
+        counts = [count for count in range(_MOST_TOGETHER, 1, -1)
+                  if least * count <= self.pieces - self.in_front(count)
+                  and self.in_front(count) in (0, 1, count) and count * once <= _MOST_MULTIPLIED
+                  and all(reads.reads_pieces(count, self.begins or kernel.steps % count == 0) for reads in self.reads)
                   and sums + sum(reads.registers(count) for reads in self.reads) <= _REGISTERS]
         exact = [count for count in counts if self.are_whole(count)]
         return next(iter(exact or [count for count in counts if kernel.steps % count == 0] or counts), 1)
 
     def multiplied(self, start: ir.Value, end: ir.Value, totals: Sequence[ir.Value]) -> list[ir.Value]:
-        """Return the sums with the products of a panel added: several pieces in an iteration, then those left over."""
+        """Return the sums with the products of a panel added: several pieces in an iteration, then those left over.
+
+        Without sums, these begin with the products of an iteration in front.
+        """
         accumulators, builder, depth, count = self.accumulators, self.builder, self.kernel.row.k, self.together
         places = [reads.places(count) for reads in self.reads]
 
         begin, stop = (builder.trunc(value, I32) for value in (start, end))
 
-        def pieces(number: int, first: ir.Value, carried: list[ir.Value], places: Sequence[Any]) -> list[ir.Value]:
-            sums, before = carried or list(totals), builder.sub(first, begin)
-            steps = range(count - number, count)
-            for reads, place in zip(self.reads, places, strict=True):
-                reads.advance(place, steps)
+        def pieces(number: int, first: ir.Value, sums: Sequence[ir.Value], places: Sequence[Any]) -> list[ir.Value]:
+            before, steps = builder.sub(first, begin), range(count - number, count)
             for step in steps:
                 done = builder.add(before, constant(I32, (step - steps.start) * depth))
                 left, right = (reads.read(place, step, steps, start, done)
                                for reads, place in zip(self.reads, places, strict=True))
                 sums = self.added(sums, left, right)
-            return accumulators.carried(sums)
+            return list(sums)
 
         def loop(
-            number: int, first: ir.Value, last: ir.Value, carried: list[ir.Value], runs: bool, places: Sequence[Any]
+            number: int, first: ir.Value, last: ir.Value, sums: Sequence[ir.Value], runs: bool, places: Sequence[Any]
         ) -> list[ir.Value]:
-            return counted_loop(builder, first, last, constant(I32, number * depth), carried,
-                                lambda done, values: pieces(number, done, values, places), runs_at_least_once=runs,
-                                unrolled=False)
+            def iteration(done: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+                for reads, place in zip(self.reads, places, strict=True):
+                    reads.advance(place, range(count - number, count))
+                return accumulators.carried(pieces(number, done, carried or sums, places))
 
-        carried = accumulators.carried(totals)
+            return counted_loop(builder, first, last, constant(I32, number * depth), accumulators.carried(sums),
+                                iteration, runs_at_least_once=runs, unrolled=False) or list(sums)
+
+        sums, first = list(totals), begin
+        if front := self.in_front(count):
+            ahead = [reads.in_front(place, count, front) for reads, place in zip(self.reads, places, strict=True)]
+            sums, first = pieces(front, first, [], ahead), builder.add(first, constant(I32, front * depth))
+            if self.pieces == front:
+                return sums
         if count == 1 or self.are_whole(count):
-            return loop(count, begin, stop, carried, True, places) or list(totals)
-        length = builder.add(builder.sub(stop, begin), constant(I32, depth - 1))
+            return loop(count, first, stop, sums, True, places)
+        length = builder.add(builder.sub(stop, first), constant(I32, depth - 1))
         # The count need not be a power of two: LLVM makes a mask of the remainder where it is.
-        whole = builder.add(begin, builder.sub(length, builder.urem(length, constant(I32, depth * count))))
-        carried = loop(count, begin, whole, carried, False, places)
+        whole = builder.add(first, builder.sub(length, builder.urem(length, constant(I32, depth * count))))
+        sums = loop(count, first, whole, sums, False, places)
         single = [reads.left_over(place, count) for reads, place in zip(self.reads, places, strict=True)]
-        return loop(1, whole, stop, carried, False, single) or list(totals)
+        return loop(1, whole, stop, sums, False, single)
 
     def are_whole(self, count: int) -> bool:
-        """Whether all panels are known to have a multiple of so many pieces."""
+        """Whether all panels are known to have a multiple of so many pieces behind those in front."""
         steps, depth = self.kernel.steps, self.kernel.row.k
-        return steps % count == 0 and isinstance(self.k, int) and -(-self.k // depth) % count == 0
+        return self.begins or (
+            steps % count == 0 and isinstance(self.k, int) and -(-self.k // depth) % count == 0)
 
     def added(
         self, sums: Sequence[ir.Value], left: Sequence[Sequence[Part]], right: Sequence[Sequence[Part]]
     ) -> list[ir.Value]:
-        """Return the sums with the products of fragments added, which are lists of terms for each block."""
-        result = list(sums)
-        count = len(left) * len(right)
+        """Return the sums with the products of fragments added, which are lists of terms for each block.
+
+        Without sums, the first products are what they begin with.
+        """
+        accumulators, count = self.accumulators, len(left) * len(right)
+        result = dict(enumerate(sums))
         for column, b in enumerate(right):
             for number, products in enumerate(self.kernel.products):
                 for i, j in products:
                     for row, a in enumerate(left):
                         place = number * count + column * len(left) + row
-                        result[place] = self.accumulators.add(result[place], a[i], b[j])
-        return result
+                        result[place] = accumulators.add(result[place], a[i], b[j]) if place in result else (
+                            accumulators.multiply(None, a[i], b[j]))
+        return [result[place] for place in range(count * len(self.kernel.products))]
 
     def barrier(self) -> None:
         """Order accesses to local memory within the work-group."""

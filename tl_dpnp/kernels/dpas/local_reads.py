@@ -75,7 +75,7 @@ class LocalReads:
         fragments = sum(self.messages.registers(count * self.size) for _, count in self.loads)
         return fragments + steps * len(self.loads)
 
-    def reads_pieces(self, steps: int) -> bool:
+    def reads_pieces(self, steps: int, are_whole: bool) -> bool:
         """Whether an iteration may have so many pieces."""
         return True
 
@@ -99,6 +99,11 @@ class LocalReads:
         return self.messages.addresses(self._start, MOST_MOVED, [
             ((step - steps) * self.piece.size + first * self.piece.fragment) * WORD_BYTES
             for step in range(steps) for first, _ in self.loads])
+
+    def in_front(self, places: list[Address], steps: int, number: int) -> list[Address]:
+        """Return where so many pieces are read in front of iterations of several, which go on by as many."""
+        self.messages.advance(places, number * self.piece.size * WORD_BYTES)
+        return places
 
     def left_over(self, places: list[Address], steps: int) -> list[Address]:
         """Return where single pieces are read behind iterations of several: where the last one of these is."""

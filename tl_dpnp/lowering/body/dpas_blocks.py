@@ -12,7 +12,6 @@ from llvmlite import ir
 
 from tl_dpnp.kernels import intrinsics
 from tl_dpnp.kernels.dpas.block_arithmetic import Source, combined, folded, is_combined
-from tl_dpnp.kernels.dpas.gemm import broadcast
 from tl_dpnp.kernels.dpas.matrix_blocks import (
     block_columns,
     block_type,
@@ -21,6 +20,7 @@ from tl_dpnp.kernels.dpas.matrix_blocks import (
     filled_block,
     with_element,
 )
+from tl_dpnp.kernels.dpas.sub_groups import broadcast
 from tl_dpnp.kernels.dpas.sums import COLUMNS, LANES, SumRegisters, registers_for
 from tl_dpnp.kernels.llvm import I32, Intrinsic, constant, splat, undefined
 from tl_dpnp.kernels.targets import target_of

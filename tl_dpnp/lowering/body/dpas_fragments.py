@@ -24,7 +24,6 @@ from tl_dpnp.kernels.dpas.factor_loads import (
     load_factor,
     unbroadcast,
 )
-from tl_dpnp.kernels.dpas.gemm import uniform
 from tl_dpnp.kernels.dpas.matrix_blocks import (
     block_type,
     blocks_of,
@@ -37,6 +36,7 @@ from tl_dpnp.kernels.dpas.matrix_blocks import (
     store_row,
 )
 from tl_dpnp.kernels.dpas.operands import may_be_surface
+from tl_dpnp.kernels.dpas.sub_groups import uniform
 from tl_dpnp.kernels.dpas.sums import COLUMNS, LANES, messages_of
 from tl_dpnp.kernels.dpas.tile_blocks import TileLoads
 from tl_dpnp.kernels.llvm import (

@@ -14,8 +14,9 @@ from tl_dpnp.kernels.amx.product import emit_tile_product
 from tl_dpnp.kernels.amx.rows import MOST
 from tl_dpnp.kernels.dpas.block_results import Result
 from tl_dpnp.kernels.dpas.fragments import Matrix, Size
-from tl_dpnp.kernels.dpas.gemm import Product, SubGroup, emit_product, uniform
+from tl_dpnp.kernels.dpas.gemm import Product, emit_product
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.kernels.dpas.sub_groups import SubGroup, uniform
 from tl_dpnp.kernels.elements import from_storage, to_storage
 from tl_dpnp.kernels.llvm import GLOBAL, I32, index, private_array
 from tl_dpnp.kernels.targets import target_of

@@ -270,9 +270,13 @@ def _half_packed_kernel(
 
 
 def _even_steps(kernel: MicroKernel, extent: tuple[int, int], k: Bound, local_memory: int) -> int:
-    """Return the same as `_steps_of_panel` for iterations that load what two DPAS take along k."""
+    """Return the same as `_steps_of_panel` for iterations that load what two DPAS take along k.
+
+    Those of a single panel may have one in front.
+    """
     steps = _steps_of_panel(kernel, extent, k, local_memory)
-    return steps + steps % 2 if steps > 1 else steps
+    is_only_one = isinstance(k, int) and k <= steps * kernel.row.k
+    return steps if is_only_one else steps + steps % 2
 
 
 def _steps_of_panel(kernel: MicroKernel, extent: tuple[int, int], k: Bound, local_memory: int) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.records import dataclass
 
-__all__ = ["Instruction", "has_types", "inner_loop", "inner_loops", "mix", "parse", "straight_run"]
+__all__ = ["Instruction", "has_types", "inner_loop", "inner_loops", "main_part", "mix", "parse", "straight_run"]
 
 _INSTRUCTION = re.compile(r"(?:/\* \[([0-9A-F]+)\]\s*\*/)?\s*(\([^)]*\)\s+)?([a-z]\w*)((?:\.\w+)*)\s*(.*)")
 _JUMPS = ("jmpi", "while", "goto", "brc", "brd")
@@ -38,6 +38,11 @@ class Instruction:
     def types(self) -> tuple[str, ...]:
         """The types of its operands in order: destination, then sources."""
         return tuple(re.findall(r":([a-z]+\d*)\b", self.rest.split("{")[0].split("//")[0]))
+
+    @property
+    def is_barrier(self) -> bool:
+        """Whether sub-groups wait for one another here."""
+        return self.name == "sync" and self.modifier == "bar"
 
     @property
     def registers_read(self) -> int:
@@ -70,10 +75,11 @@ def _targets(instruction: Instruction) -> list[int]:
     return [int(place) for place in re.findall(r"\bL(\d+)\b", instruction.rest)]
 
 
-def straight_run(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """Return the instructions without a branch among them that have the most DPAS, of several those with most of it.
+def straight_run(instructions: Sequence[Instruction], multiples: Collection[int] = (1,)) -> list[Instruction]:
+    """Return the instructions without a branch or a barrier among them that have the most DPAS, a multiple of one of
+    `multiples`; of several those with most of it, and nothing where there are none.
 
-    That is what a product whose k is one step spends its time in: other loops are of paths that it does not take.
+    That is what a product whose k is short spends its time in: other loops are of paths that it does not take.
     """
     jumps = [entry for entry in instructions if entry.name in _JUMPS]
     reached = {place for entry in jumps for place in _targets(entry)}
@@ -82,9 +88,23 @@ def straight_run(instructions: Sequence[Instruction]) -> list[Instruction]:
         if entry.place in reached or entry.name in _MEETINGS:
             runs.append([])
         runs[-1].append(entry)
-        if entry.name in _JUMPS:
+        if entry.name in _JUMPS or entry.is_barrier:
             runs.append([])
-    return max(runs, key=lambda run: (mix(run)["dpas"], -len(run)))
+    own = [run for run in runs if any(mix(run)["dpas"] % each == 0 for each in multiples)]
+    return max(own, key=lambda run: (mix(run)["dpas"], -len(run)), default=[])
+
+
+def main_part(instructions: Sequence[Instruction], multiples: Collection[int]) -> tuple[list[Instruction], bool]:
+    """Return where most of a product's time is spent, and whether that is no loop.
+
+    That is its inner loop, or straight code with more DPAS, a multiple of one of `multiples`: a panel that is the only
+    one, and short, is multiplied without a loop.  Where sub-groups wait for one another in the inner loop, that is one
+    of tiles, whose sums have none.
+    """
+    loop, straight = inner_loop(instructions, multiples), straight_run(instructions, multiples)
+    count = mix(straight)["dpas"]
+    is_longer = count > mix(loop)["dpas"] or (count > 0 and any(entry.is_barrier for entry in loop))
+    return (straight, True) if is_longer else (loop, False)
 
 
 def inner_loop(instructions: Sequence[Instruction], multiples: Collection[int] = ()) -> list[Instruction]:

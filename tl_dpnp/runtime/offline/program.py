@@ -17,7 +17,7 @@ from tl_dpnp.lowering.instructions import whole_instruction
 from tl_dpnp.lowering.nest import loops_of
 from tl_dpnp.lowering.pipeline import LoweredKernel
 from tl_dpnp.records import dataclass
-from tl_dpnp.runtime.offline.assembly import Instruction, has_types, inner_loop, mix, parse, straight_run
+from tl_dpnp.runtime.offline.assembly import Instruction, has_types, main_part, mix, parse, straight_run
 from tl_dpnp.runtime.offline.binary import KernelFacts, read_binary
 from tl_dpnp.runtime.offline.targets import OfflineTarget, target_named
 from tl_dpnp.runtime.offline.tools import compile_binary, disassemble, version
@@ -38,8 +38,9 @@ class Resources:
 
     `instructions` counts all of the kernel; `loop` those of its inner loop, by name; `dpas_clocks` are the clocks that
     the loop's DPAS keep a matrix engine busy and `loaded` the bytes of the registers that an iteration loads.
-    `engines` and `cache_bytes` are those of a core (`OfflineTarget`).  Where k is one step of the matrix engine there
-    is no loop: it `is_straight`, and `loop` counts the instructions around its DPAS up to the next branches.
+    `engines` and `cache_bytes` are those of a core (`OfflineTarget`).  Where k is one step of the matrix engine, or a
+    panel of few, there is no loop: it `is_straight`, and `loop` counts the instructions around its DPAS up to the next
+    branches and barriers.
     """
 
     registers: int
@@ -68,7 +69,7 @@ class Resources:
 
     def __str__(self) -> str:
         loop = ", ".join(f"{count} {name}" for name, count in self.loop.most_common())
-        where = "k is one step, without a loop: straight code" if self.is_straight else "inner loop"
+        where = "k is short, without a loop: straight code" if self.is_straight else "inner loop"
         lines = [
             f"{self.registers} registers of {self.lanes} lanes, {self.spilled} bytes spilled, {self.scratch} bytes of "
             f"scratch, {self.local_memory} bytes of local memory",
@@ -260,7 +261,7 @@ def _resources(
     instructions: Sequence[Instruction], facts: KernelFacts, target: OfflineTarget, is_straight: bool,
     of_tiles: Collection[int],
 ) -> Resources:
-    loop = straight_run(instructions) if is_straight else inner_loop(instructions, of_tiles)
+    loop, is_straight = (straight_run(instructions), True) if is_straight else main_part(instructions, of_tiles)
     return Resources(
         facts.registers, facts.lanes, facts.scratch, facts.spilled, facts.local_memory, len(instructions), mix(loop),
         sum(int(entry.modifier.split("x")[1]) * target.row_clocks for entry in loop if entry.name == "dpas"),
