@@ -59,3 +59,19 @@ def test_lines_of_a_that_are_rounded_are_fragments_where_each_is_one_of_the_mess
     assert (found.direct, found.period, found.blocks) == (True, 1, 1)
     moved = replace(found, direct=False)
     assert 2 * found.instructions == moved.instructions
+
+
+@pytest.mark.parametrize(("element", "pitch", "begins"), [
+    ("i8", 145, [0, 1, 2, 3]), ("i8", 146, [0, 2]), ("i8", 148, [0]), ("f16", 121, [0, 2]), ("f16", 122, [0]),
+    ("tf32", 41, [0]),
+])
+def test_a_matrix_may_begin_where_its_lines_do(element, pitch, begins):
+    found = layout(element, pitch, 100 if element != "tf32" else 41, 4)
+    assert [*found.begins] == begins
+    for begin in begins:
+        own = replace(found, begin=begin)
+        for line in range(found.period):
+            start = begin + line * found.pitch
+            assert own.shift(line) == start % 4
+            assert (start + found.row_bytes + own.behind(line) * found.size) % 4 == 0
+            assert start % 4 in begins

@@ -134,6 +134,16 @@ def test_products_of_uneven_lines_and_sums_are_right(product: Product) -> None:
 
 
 @needs_tools
+@pytest.mark.parametrize("product", [
+    LINES[0], replace(LINES[1], groups=1), Product("static", "u8", 66, 40, 71, 39, beta=1),
+], ids=lambda product: product.types)
+def test_matrices_may_begin_where_their_lines_do(product: Product) -> None:
+    """By the same messages: such are matrices of a batch that have an odd number of elements."""
+    for offsets in ((2, 1, 0), (0, 3, 0)):
+        assert _executed(replace(product, offsets=offsets))[1] < 1.05 * _executed(product)[1], offsets
+
+
+@needs_tools
 @pytest.mark.parametrize("product", ONE_PANEL, ids=lambda product: f"{product.types}-{product.seed}")
 def test_sums_of_one_panel_begin_with_its_first_products(product: Product) -> None:
     _, binary = _right(product)

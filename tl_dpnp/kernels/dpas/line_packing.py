@@ -3,13 +3,15 @@
 Messages want lines that are multiples of 8 bytes apart.  Of every second, fourth or eighth line that is so for all
 distances: those that leave the same rest are a matrix of their own, with an address of its own.  They are loaded as
 words of 32 bits; where a line does not begin with a word its elements are some bytes further on in registers, which
-moves bring to where DPAS takes them.  The fragments are stored in local memory by messages.
+moves bring to where DPAS takes them.  A matrix may begin where its lines do, as those of a batch may that are odd: it
+has moves for each such place.  The fragments are stored in local memory by messages.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -22,6 +24,7 @@ from tl_dpnp.kernels.dpas.fragments import Matrix
 from tl_dpnp.kernels.dpas.local_messages import MOST_MOVED, WORD_BYTES, Address, PackingByMessages
 from tl_dpnp.kernels.dpas.pieces import WORD_BITS, Piece
 from tl_dpnp.kernels.dpas.rows import DpasRow
+from tl_dpnp.kernels.dpas.sub_groups import broadcast
 from tl_dpnp.kernels.llvm import I32, I64, constant, index, vector_of
 from tl_dpnp.records import dataclass
 
@@ -58,7 +61,7 @@ class LineLayout:
     Those of A are elements of neighbouring rows of C, one line for each place along k; those of B are along k.  Of
     each `period` lines one belongs to a message.  A unit of work has so many `blocks` of fragments, by `steps` along k.
     Where it is `direct`, what messages load are fragments, and nothing is moved: those of B are columns of C then that
-    are a `period` apart (`columns`).
+    are a `period` apart (`columns`).  The first line begins so many bytes behind a word (`begin`).
     """
 
     row: DpasRow
@@ -70,6 +73,12 @@ class LineLayout:
     blocks: int
     steps: int
     direct: bool = False
+    begin: int = 0
+
+    @property
+    def begins(self) -> range:
+        """Where the first line may begin: where others do."""
+        return range(0, WORD_BYTES, math.gcd(WORD_BYTES, self.pitch))
 
     @property
     def size(self) -> int:
@@ -125,11 +134,11 @@ class LineLayout:
 
     def shift(self, rest: int) -> int:
         """Return how many bytes behind the beginning of a word the lines of a rest begin."""
-        return rest * self.pitch % WORD_BYTES
+        return (self.begin + rest * self.pitch) % WORD_BYTES
 
     def behind(self, rest: int) -> int:
         """Return how many elements of the next line, or of none, are loaded as the last ones of lines of a rest."""
-        return -(rest * self.pitch + self.row_bytes) % WORD_BYTES // self.size
+        return -(self.begin + rest * self.pitch + self.row_bytes) % WORD_BYTES // self.size
 
     def rows_of(self, step: int) -> Iterator[tuple[int, int, int]]:
         """Yield the lines of an operand B in a step's fragments: the value, the byte in it, and the message."""
@@ -207,9 +216,9 @@ def _fits(layout: LineLayout) -> bool:
 
 
 def conditions_of(builder: ir.IRBuilder, layout: LineLayout, matrix: Matrix) -> list[ir.Value]:
-    """Return what has to hold at run time, as values of one bit: that a matrix begins with a word, with room."""
+    """Return what has to hold at run time, as values of one bit: that a matrix begins where it may, with room."""
     address = builder.ptrtoint(matrix.pointer, I64)
-    result = [builder.icmp_unsigned("==", builder.and_(address, index(WORD_BYTES - 1)), index(0))]
+    result = [builder.icmp_unsigned("==", builder.and_(address, index(layout.begins.step - 1)), index(0))]
     if layout.period == 1:
         before = builder.and_(address, index(RULES.address - 1))
         room = index(layout.pitch - layout.row_bytes)
@@ -261,10 +270,7 @@ class LineOperand:
 
 @dataclass(frozen=True)
 class LinePacking(PackingByMessages):
-    """Packs operands of a sub-group, the one of a `number` (of 64 bits), where messages are not emulated.
-
-    Addresses have to be multiples of 4.
-    """
+    """Packs operands of a sub-group, the one of a `number` (of 64 bits), where messages are not emulated."""
 
     operands: tuple[LineOperand, ...]
     number: ir.Value
@@ -280,28 +286,42 @@ class LinePacking(PackingByMessages):
 
     def pack(self, start: ir.Value, end: ir.Value, carried: Sequence[ir.Value]) -> list[ir.Value]:
         """Fill a panel, with zeros beyond the end of the matrix."""
-        stored = list[tuple[ir.Value, int]]()
         for share in self._shares:
-            across, along = share.operand.each
-            here = (0, 0)
-            units = [(i, j) for i in range(across) for j in range(along)]
-            for unit, following in zip(units, [*units[1:], (0, share.operand.along)], strict=True):
-                loaded = [self.messages.load(header, share.operand.layout.block, share.operand.layout.block.type)
-                          for header in share.headers]
-                there = share.operand.place(*following)
-                for header in share.headers:
-                    for field, old, new in zip((COLUMN, ROW), here, there, strict=True):
-                        if old != new:
-                            self.messages.move(header, field, new - old)
-                here = there
-                stored += self._stored(share, unit, start, loaded)
-        for value, size in stored[-_LAST:]:
-            # Registers that messages still read are waited for here, not in each iteration of the loop that follows.
+            layout = share.operand.layout
+            for begin in layout.begins:
+                own = share._replace(operand=replace(share.operand, layout=replace(layout, begin=begin)))
+                is_this = self.builder.icmp_unsigned("==", share.begin, constant(I32, begin))
+                with self.builder.if_then(is_this):
+                    stored = self._filled(own, start)
+                    if share is self._shares[-1]:
+                        self._wait_for(stored[-_LAST:])
+        return []
+
+    def _filled(self, share: _Share, start: ir.Value) -> list[tuple[ir.Value, int]]:
+        """Fill what a sub-group does of an operand's panel; returns the values that were stored, and their bytes."""
+        stored = list[tuple[ir.Value, int]]()
+        across, along = share.operand.each
+        here = (0, 0)
+        units = [(i, j) for i in range(across) for j in range(along)]
+        for unit, following in zip(units, [*units[1:], (0, share.operand.along)], strict=True):
+            loaded = [self.messages.load(header, share.operand.layout.block, share.operand.layout.block.type)
+                      for header in share.headers]
+            there = share.operand.place(*following)
+            for header in share.headers:
+                for field, old, new in zip((COLUMN, ROW), here, there, strict=True):
+                    if old != new:
+                        self.messages.move(header, field, new - old)
+            here = there
+            stored += self._stored(share, unit, start, loaded)
+        return stored
+
+    def _wait_for(self, stored: Sequence[tuple[ir.Value, int]]) -> None:
+        """Wait here for registers that messages still read, not in each iteration of the loop that follows."""
+        for value, size in stored:
             (name,), lines = aliases(self.builder, {0: size}, "ud", WORD_BITS)
             lines += [f"mov (M1_NM,1) {name}({offset // RULES.register_bytes},0)<1> 0x0:ud"
                       for offset in range(0, size, MOST_MOVED)]
             inline_assembly(self.builder, ir.VoidType(), lines, "rw", [value])
-        return []
 
     # --- what a sub-group does of a panel ----------------------------------------------------------------------------
 
@@ -326,7 +346,11 @@ class LinePacking(PackingByMessages):
         line = builder.add(builder.trunc(operand.first_line, I32), builder.mul(blocks, constant(I32, piece.lines)))
         k = builder.mul(steps, constant(I32, layout.row.k))
         headers = self._headers(operand, line, k)
-        return _Share(operand, headers, k, self.local.start(to, MOST_MOVED))
+        begin: ir.Value = constant(I32, 0)
+        if len(layout.begins) > 1:
+            address = builder.trunc(builder.ptrtoint(operand.matrix.pointer, I64), I32)
+            begin = broadcast(builder, builder.and_(address, constant(I32, WORD_BYTES - 1)))
+        return _Share(operand, headers, k, self.local.start(to, MOST_MOVED), begin)
 
     def _least(self, value: ir.Value, most: int) -> ir.Value:
         last = constant(I32, most)
@@ -446,9 +470,13 @@ class LinePacking(PackingByMessages):
 
 
 class _Share(NamedTuple):
-    """What a sub-group moves of an operand: headers of its first unit, its first k in a panel, and where it stores."""
+    """What a sub-group moves of an operand: headers of its first unit, its first k in a panel, and where it stores.
+
+    The operand's first line begins so many bytes behind a word.
+    """
 
     operand: LineOperand
     headers: list[ir.Value]
     k: ir.Value
     start: ir.Value
+    begin: ir.Value
