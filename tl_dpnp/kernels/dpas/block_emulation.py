@@ -147,10 +147,11 @@ class _Place:
     def loaded(self, byte: ir.Value, row: ir.Value, type_: ir.IntType) -> ir.Value:
         """Load from a byte of a row of the block on, 0 outside of the matrix."""
         builder = self.builder
-        base, width, *_ = self.fields
+        base, width, height, pitch, *_ = self.fields
         offset, inside = self.offset(byte, row)
-        # Outside, the end of the first row is read and dropped.
-        last = builder.sub(width, index(type_.width // 8))
+        # Outside, the end of the last row is read and dropped: the first ones may lie before the matrix.
+        last = builder.mul(builder.sub(height, index(1)), pitch)
+        last = builder.add(last, builder.sub(width, index(type_.width // 8)))
         pointer = builder.inttoptr(builder.add(base, builder.select(inside, offset, last)), type_.as_pointer(GLOBAL))
         return builder.select(inside, builder.load(pointer, align=1), constant(type_, 0))
 

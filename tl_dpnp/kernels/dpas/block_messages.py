@@ -12,6 +12,7 @@ another.  What sizes there are follows the functions of the extension cl_intel_s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from llvmlite import ir
@@ -22,11 +23,12 @@ from tl_dpnp.kernels.dpas.fragments import Size
 from tl_dpnp.kernels.llvm import I32, I64, constant, index
 from tl_dpnp.records import dataclass
 
-__all__ = ["BlockMessages", "Surface", "inline_assembly"]
+__all__ = ["BlockMessages", "Surface", "inline_assembly", "start_of"]
 
 #: The port of the memory unit, and the bits of a descriptor: the kind of message with the length of the header; what is
 #: kept in caches; how many registers are loaded.
 _PORT, _LOAD, _STORE, _CACHED, _LENGTH_BIT = 15, 0x02000003, 0x02000007, 4 << 17, 20
+_I16 = ir.IntType(16)
 #: The field of a header that is the block.
 _BLOCK = 7
 #: The length of a message has five bits: 31 stands for 32, too, and the size of the block decides.
@@ -48,6 +50,29 @@ def inline_assembly(
     return found
 
 
+def start_of(
+    builder: ir.IRBuilder, address: ir.Value, pitch: int | None
+) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """Return where a matrix begins for messages, a multiple of 64, and the bytes and lines before its own (32 bits).
+
+    Lines are `pitch` bytes apart, None where that is not known.  The bytes count as a part of all lines, which must not
+    be longer than the pitch then.  A pitch that is no multiple of 64 leaves other lines at other rests: it is the line
+    that leaves the fewest bytes.  Nothing before the matrix is accessed.
+    """
+    unit = RULES.address if pitch is None else math.gcd(RULES.address, pitch)
+    before = builder.and_(address, index(unit - 1))
+    base, count = builder.sub(address, before), RULES.address // unit
+    if pitch is None or count == 1:
+        return base, builder.trunc(before, I32), constant(I32, 0)
+    # Each of so many lines begins at another rest; the inverse of a line's finds the one whose rest is 0.  Products of
+    # 16 bits are one instruction.
+    rest = builder.trunc(builder.lshr(address, index(unit.bit_length() - 1)), _I16)
+    lines = builder.and_(builder.mul(rest, constant(_I16, pow(pitch // unit, -1, count))), constant(_I16, count - 1))
+    lines = builder.zext(lines, I32)
+    distance = builder.zext(builder.mul(lines, constant(I32, pitch)), I64)
+    return builder.sub(base, distance), builder.trunc(before, I32), lines
+
+
 @dataclass(frozen=True)
 class Surface:
     """A matrix in global memory as messages take it: `height` lines of `width` elements of `bits`, `pitch` apart."""
@@ -58,13 +83,15 @@ class Surface:
     height: Size
     pitch: Size
 
-    def conditions(self, builder: ir.IRBuilder) -> list[ir.Value]:
-        """Return what has to hold at run time that messages can move blocks of the matrix, as values of one bit.
+    def start(self, builder: ir.IRBuilder) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """Return what `start_of` does."""
+        pitch = self.pitch * self.bits // 8 if isinstance(self.pitch, int) else None
+        return start_of(builder, builder.ptrtoint(self.pointer, I64), pitch)
 
-        The address is rounded down, and what lies before the matrix is a part of its lines then.
-        """
+    def conditions(self, builder: ir.IRBuilder) -> list[ir.Value]:
+        """Return what has to hold at run time that messages can move blocks of the matrix, as values of one bit."""
         address = builder.ptrtoint(self.pointer, I64)
-        before = builder.and_(address, index(RULES.address - 1))
+        _, before, _ = self.start(builder)
         aligned = builder.and_(address, index(max(RULES.width_multiple, self.bits // 8) - 1))
         result = [builder.icmp_unsigned("==", aligned, index(0))]
         width, pitch = (_in_bytes(builder, size, self.bits) for size in (self.width, self.pitch))
@@ -79,10 +106,10 @@ class Surface:
                 result.append(builder.icmp_signed(sign, value, index(bound)))
         if not isinstance(self.height, int):
             result.append(builder.icmp_signed(">=", self.height, index(1)))
-            result.append(builder.icmp_signed("<=", self.height, index(RULES.most_bytes)))
+            result.append(builder.icmp_signed("<=", self.height, index(RULES.most_lines)))
         gap = self.pitch - self.width if isinstance(self.pitch, int) and isinstance(self.width, int) else 0
         if gap * self.bits < 8 * RULES.address:
-            result.append(builder.icmp_signed("<=", builder.add(before, width), pitch))
+            result.append(builder.icmp_signed("<=", builder.add(builder.zext(before, I64), width), pitch))
         return result
 
 
@@ -111,10 +138,7 @@ class BlockMessages:
         so many of the message's elements `before`.
         """
         builder = self.builder
-        address = builder.ptrtoint(surface.pointer, I64)
-        cut = builder.and_(address, index(RULES.address - 1))
-        base = builder.sub(address, cut)
-        cut = builder.trunc(cut, I32)
+        base, cut, lines = surface.start(builder)
         word = constant(I32, block.word_bits // 8)
         if surface.bits == block.word_bits:
             first = builder.trunc(column, I32)
@@ -125,11 +149,11 @@ class BlockMessages:
         def less(size: Size, bits: int = 8) -> ir.Value:
             return builder.sub(builder.trunc(_in_bytes(builder, size, bits), I32), constant(I32, 1))
 
-        places = {COLUMN: first, ROW: builder.trunc(row, I32)}
+        places = {COLUMN: first, ROW: builder.add(builder.trunc(row, I32), lines)}
         last = builder.sub(places.pop(moving), constant(I32, before)) if before else places.pop(moving)
         return self.spread({
             0: builder.trunc(base, I32), 1: builder.trunc(builder.lshr(base, index(32)), I32),
-            2: builder.add(cut, less(surface.width, surface.bits)), 3: less(surface.height),
+            2: builder.add(cut, less(surface.width, surface.bits)), 3: builder.add(less(surface.height), lines),
             4: less(surface.pitch, surface.bits), _BLOCK: constant(I32, block.field),
             **places, moving: last,
         })

@@ -42,6 +42,11 @@ class BlockRules(NamedTuple):
     register_bytes: int = 64
     transposed_words: int = 8
 
+    @property
+    def most_lines(self) -> int:
+        """Lines of a matrix at most, of which some more may be taken before it (`block_messages.start_of`)."""
+        return self.most_bytes - self.address // self.pitch_multiple
+
 
 RULES = BlockRules()
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from llvmlite import ir
 
 from tl_dpnp.kernels.dpas.accumulators import aliases
-from tl_dpnp.kernels.dpas.block_messages import inline_assembly
+from tl_dpnp.kernels.dpas.block_messages import inline_assembly, start_of
 from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, RULES, Block
 from tl_dpnp.kernels.dpas.fragments import Matrix
 from tl_dpnp.kernels.dpas.local_messages import MOST_MOVED, WORD_BYTES, Address, PackingByMessages
@@ -192,7 +192,7 @@ def line_layout(
     longest = row_bytes + (RULES.address + WORD_BYTES if period > 1 else 0)
     if not (period <= rows and (period > 1 or size == WORD_BYTES)
             and RULES.least_bytes <= row_bytes and longest <= period * pitch * size
-            and period * pitch * size <= RULES.most_bytes and rows <= RULES.most_bytes):
+            and period * pitch * size <= RULES.most_bytes and rows <= RULES.most_lines):
         return None
     found = [layout for blocks in (1, 2, 4) for steps in (1, 2, 4) if piece.blocks % blocks == 0 and panel % steps == 0
              for direct in (False, True)
@@ -220,8 +220,8 @@ def conditions_of(builder: ir.IRBuilder, layout: LineLayout, matrix: Matrix) -> 
     address = builder.ptrtoint(matrix.pointer, I64)
     result = [builder.icmp_unsigned("==", builder.and_(address, index(layout.begins.step - 1)), index(0))]
     if layout.period == 1:
-        before = builder.and_(address, index(RULES.address - 1))
-        room = index(layout.pitch - layout.row_bytes)
+        _, before, _ = start_of(builder, address, layout.pitch)
+        room = constant(I32, layout.pitch - layout.row_bytes)
         result.append(builder.icmp_signed("<=", before, room))
     return result
 
@@ -363,23 +363,26 @@ class LinePacking(PackingByMessages):
         """
         builder, layout = self.builder, operand.layout
         lane = self.messages.lane
-        address = builder.add(builder.ptrtoint(operand.matrix.pointer, I64), builder.mul(lane, index(layout.pitch)))
-        before = builder.and_(address, index(RULES.address - 1))
-        base = builder.sub(address, before)
-        cut = builder.trunc(before, I32)
+        first = builder.ptrtoint(operand.matrix.pointer, I64)
+        address = builder.add(first, builder.mul(lane, index(layout.pitch)))
+        # Where there are several messages, each one's lines have room for what lies before them.
+        pitch = layout.pitch if layout.period == 1 else None
+        base, cut, _ = start_of(builder, address, pitch)
+        *_, ahead = start_of(builder, first, pitch)
         words = constant(I32, -WORD_BYTES)
         end = builder.and_(builder.add(cut, constant(I32, layout.row_bytes + WORD_BYTES - 1)), words)
         high = builder.sub(constant(I32, layout.rows - 1), builder.trunc(lane, I32))
         fields = {
             0: builder.trunc(base, I32), 1: builder.trunc(builder.lshr(base, index(32)), I32),
             2: builder.sub(end, constant(I32, 1)),
-            3: builder.lshr(high, constant(I32, layout.period.bit_length() - 1)),
+            3: builder.add(builder.lshr(high, constant(I32, layout.period.bit_length() - 1)), ahead),
         }
         column, row = (line, k) if layout.of_a else (k, line)
         per_word = constant(I32, WORD_BYTES // layout.size)
         common = self.messages.spread({
             4: constant(I32, layout.period * layout.pitch - 1), COLUMN: builder.udiv(column, per_word),
-            ROW: builder.udiv(row, constant(I32, layout.period)), 7: constant(I32, layout.block.field),
+            ROW: builder.add(builder.udiv(row, constant(I32, layout.period)), ahead),
+            7: constant(I32, layout.block.field),
         })
         arguments = [common, builder.lshr(cut, constant(I32, WORD_BYTES.bit_length() - 1)), *fields.values()]
         constraints = ",".join(["=rw", *["rw"] * len(arguments)])

@@ -13,7 +13,7 @@ def may_be_surface(bits: int, width: object, height: object, pitch: object) -> b
     known = [(size, rule) for size, rule in (
         (width, lambda size: _bytes_fit(size * bits, RULES.width_multiple)),
         (pitch, lambda size: _bytes_fit(size * bits, RULES.pitch_multiple)),
-        (height, lambda size: 1 <= size <= RULES.most_bytes),
+        (height, lambda size: 1 <= size <= RULES.most_lines),
     ) if isinstance(size, int)]
     overlaps = isinstance(width, int) and isinstance(pitch, int) and pitch < width
     return all(rule(size) for size, rule in known) and not overlaps
