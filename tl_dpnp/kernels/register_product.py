@@ -265,9 +265,8 @@ class RegisterProduct:
     ) -> None:
         """Append the stores of a thread's tile, which has chunks of rows, or rows that follow one another."""
         height, width = self.tile
-        element = self.elements[2]
         stride, distance = result.strides
-        size = self.rows if stride == 1 and _is_aligned(result, element, self.rows, distance) else 1
+        size = self.rows if stride == 1 and _is_aligned(result, self.elements[2], self.rows, distance) else 1
 
         def guarded(place: ir.Value, last: int, end: int, body: Callable[[], None]) -> None:
             """Emit stores of a chunk that is there for all threads, or for those whose place is before the end."""
@@ -276,62 +275,64 @@ class RegisterProduct:
             else:
                 if_then(b, b.icmp_unsigned("<", place, int32(end)), body)
 
-        def store(i: int, j: int) -> None:
+        def store(i: int, chunk: int, beside: int) -> None:
+            """Emit the store of an element, or of `size` rows, in a column of a chunk."""
             if first_row is None:
                 down, along = divmod(i, self.rows)
                 line = b.add(b.mul(b.add(row, int32(down * self.down)), int32(self.rows)), int32(along))
             else:
                 line = b.add(first_row, int32(i))
-            across, beside = divmod(j, self.columns)
-            place = b.add(b.mul(b.add(column, int32(across * self.across)), int32(self.columns)), int32(beside))
-            place = b.add(b.mul(line, int32(stride)), b.mul(place, int32(distance)))
-            pointer = b.gep(result.pointer, [b.zext(place, I64)])
-            parts = [sums[(i + part) * width + j] for part in range(size)]
-            if size == 1:
-                b.store(finish(parts[0], lambda: b.load(pointer)), pointer)
-                return
-            type_ = vector_of(pointer.type.pointee, size)
-            pointer, alignment = b.bitcast(pointer, type_.as_pointer(LOCAL)), size * element.bytes
-            old: list[ir.Value] = []
+            first = b.mul(b.add(column, int32(chunk * self.across)), int32(self.columns))
+            place = b.add(b.mul(line, int32(stride)), b.mul(b.add(first, int32(beside)), int32(distance)))
+            j = chunk * self.columns + beside
+            self._store_together(b, b.gep(result.pointer, [b.zext(place, I64)]),
+                                 [sums[(i + part) * width + j] for part in range(size)], finish)
 
-            def before(part: int) -> ir.Value:
-                if not old:
-                    old.append(b.load(pointer, align=alignment))
-                return get_lane(b, old[0], part)
+        def chunks_of_rows(chunk: int) -> None:
+            for number in range(height // self.rows):
+                def rows(number: int = number) -> None:
+                    for beside in range(self.columns):
+                        for along in range(0, self.rows, size):
+                            store(number * self.rows + along, chunk, beside)
 
-            vector: Any = undefined(type_)
-            for part, total in enumerate(parts):
-                value = finish(total, partial(before, part))
-                vector = set_lane(b, vector, value, part)
-            b.store(vector, pointer, align=alignment)
+                guarded(b.add(row, int32(number * self.down)), number * self.down + self.down - 1,
+                        self.m // self.rows, rows)
+
+        def rows_that_follow(chunk: int) -> None:
+            assert first_row is not None
+            for i in range(height):
+                def columns(i: int = i) -> None:
+                    for beside in range(self.columns):
+                        store(i, chunk, beside)
+
+                # A row before the first one is a large number without a sign.
+                guarded(b.add(first_row, int32(i)), i + (self.down - 1) * height if i else self.m, self.m, columns)
 
         for chunk in range(width // self.columns):
-            across = b.add(column, int32(chunk * self.across))
+            guarded(b.add(column, int32(chunk * self.across)), chunk * self.across + self.across - 1,
+                    self.n // self.columns, partial(chunks_of_rows if first_row is None else rows_that_follow, chunk))
 
-            def column_of_rows(chunk: int = chunk) -> None:
-                """Emit the stores of rows that follow one another, of which the first or last ones may not be there."""
-                assert first_row is not None
-                for i in range(height):
-                    def stores(i: int = i) -> None:
-                        for beside in range(self.columns):
-                            store(i, chunk * self.columns + beside)
+    def _store_together(
+        self, b: ir.IRBuilder, pointer: ir.Value, parts: Sequence[ir.Value], finish: Finish
+    ) -> None:
+        """Append the store of sums to elements that follow one another, as a vector if they are several."""
+        if len(parts) == 1:
+            b.store(finish(parts[0], lambda: b.load(pointer)), pointer)
+            return
+        size = len(parts)
+        type_ = vector_of(pointer.type.pointee, size)
+        pointer, alignment = b.bitcast(pointer, type_.as_pointer(LOCAL)), size * self.elements[2].bytes
+        old: list[ir.Value] = []
 
-                    # A row before the first one is a large number without a sign.
-                    guarded(b.add(first_row, int32(i)), i + (self.down - 1) * height if i else self.m, self.m, stores)
+        def before(part: int) -> ir.Value:
+            if not old:
+                old.append(b.load(pointer, align=alignment))
+            return get_lane(b, old[0], part)
 
-            def columns(chunk: int = chunk) -> None:
-                for number in range(height // self.rows):
-                    down = b.add(row, int32(number * self.down))
-
-                    def rows(number: int = number, chunk: int = chunk) -> None:
-                        for beside in range(self.columns):
-                            for along in range(0, self.rows, size):
-                                store(number * self.rows + along, chunk * self.columns + beside)
-
-                    guarded(down, number * self.down + self.down - 1, self.m // self.rows, rows)
-
-            guarded(across, chunk * self.across + self.across - 1, self.n // self.columns,
-                    columns if first_row is None else column_of_rows)
+        vector: Any = undefined(type_)
+        for part, total in enumerate(parts):
+            vector = set_lane(b, vector, finish(total, partial(before, part)), part)
+        b.store(vector, pointer, align=alignment)
 
 
 def place_of_thread(thread: int, down: int, in_quads: bool) -> tuple[int, int]:
