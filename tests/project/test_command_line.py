@@ -155,6 +155,20 @@ def test_the_system_report_names_problems(monkeypatch):
     assert "OCL_ICD_FILENAMES names /no/such/libintelocl.so, which does not exist" in problems
 
 
+def test_the_system_report_names_what_settings_ask_for_and_is_not_there(monkeypatch, tmp_path):
+    from tl_dpnp.runtime import system_info
+
+    file = tmp_path / "file"
+    file.write_text("")
+    monkeypatch.setenv("TL_DPNP_CACHE_DIR", str(file))
+    monkeypatch.setenv("TL_DPNP_TARGET", "cuda")
+    problems = {problem.what: problem.fix for problem in system_info.gather().problems}
+    (fix,) = (fix for what, fix in problems.items() if what.startswith(f"the kernel cache in {file} is not used: "))
+    assert fix == "set TL_DPNP_CACHE_DIR to a folder of yours, or run: unset TL_DPNP_CACHE_DIR"
+    (fix,) = (fix for what, fix in problems.items() if what.startswith('target="cuda" needs numba-cuda'))
+    assert fix == "run: unset TL_DPNP_TARGET"
+
+
 def test_the_system_report_has_no_advice_that_would_break_the_environment_for_cuda(monkeypatch):
     """What `pip install .` brings replaces Numba by one that is too old for numba-cuda."""
     from tl_dpnp.runtime import system_info

@@ -14,9 +14,11 @@ from importlib import metadata
 from typing import Any
 
 from tl_dpnp import config
-from tl_dpnp.errors import SettingWarning, TLError
+from tl_dpnp.errors import SettingWarning, TLError, UnsupportedError
 from tl_dpnp.records import dataclass
 from tl_dpnp.runtime import bootstrap
+from tl_dpnp.runtime.platform_choice import platform_for
+from tl_dpnp.runtime.store.cache import why_unusable
 
 __all__ = ["DeviceInfo", "PackageInfo", "Problem", "SystemInfo", "gather"]
 
@@ -287,6 +289,20 @@ def _device(device: Any) -> DeviceInfo:
     )
 
 
+def _unmet(name: str, value: object, fix: str) -> Iterator[Problem]:
+    """Yield what is not there that a setting asks for."""
+    if name == "TARGET" and value == "cuda":
+        try:
+            platform_for("cuda")
+        except UnsupportedError as error:
+            yield Problem(str(error), fix)
+    if name == "CACHE" and value:
+        why = why_unusable()
+        if why is not None:
+            variable = config.SETTINGS["CACHE_DIR"].variable
+            yield Problem(why, f"set {variable} to a folder of yours, or run: unset {variable}")
+
+
 def _settings(info: SystemInfo) -> Iterator[Problem]:
     """Fill `info.settings` and yield those whose environment variable is not understood, or not a setting."""
     for name, setting in config.SETTINGS.items():
@@ -295,6 +311,7 @@ def _settings(info: SystemInfo) -> Iterator[Problem]:
                 warnings.simplefilter("ignore", SettingWarning)  # they are yielded below
                 value = config.get(name)
             info.settings[setting.variable] = setting.default_text if value == setting.default else str(value)
+            yield from _unmet(name, value, f"run: unset {setting.variable}")
         except TLError as error:
             yield Problem(str(error), f"run: unset {setting.variable}")
     for variable, problem in config.unknown_variables().items():

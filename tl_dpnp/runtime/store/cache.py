@@ -21,7 +21,7 @@ from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.store.temporary_files import remove_leftovers, write_whole
 from tl_dpnp.runtime.watching import Span, in_words, purpose, span
 
-__all__ = ["DiskCache", "Entry", "cache_folder", "key_of", "open_cache"]
+__all__ = ["DiskCache", "Entry", "cache_folder", "key_of", "open_cache", "why_unusable"]
 
 _FORMAT = 2
 #: Folders where this process has looked for what others left.
@@ -65,19 +65,27 @@ def cache_folder() -> str:
     return str(folder)
 
 
-def open_cache() -> DiskCache | None:
-    """Return the disk cache, or None if it is switched off or cannot be used, with a `CacheWarning` for the latter."""
-    if not config.get("CACHE"):
-        return None
+def why_unusable() -> str | None:
+    """Return why there can be no disk cache; None where it can be used.  Makes the folder if it is not there."""
     where = ""
     try:
         folder = cache_folder()
         where = f" in {folder}"
         _make_private(folder)
     except (TLError, _Unusable, OSError) as problem:
-        _warn_once(f"the kernel cache{where} is not used: {problem}")
+        return f"the kernel cache{where} is not used: {problem}"
+    return None
+
+
+def open_cache() -> DiskCache | None:
+    """Return the disk cache, or None if it is switched off or cannot be used, with a `CacheWarning` for the latter."""
+    if not config.get("CACHE"):
         return None
-    return DiskCache(folder)
+    problem = why_unusable()
+    if problem is not None:
+        _warn_once(problem)
+        return None
+    return DiskCache(cache_folder())
 
 
 class DiskCache:
