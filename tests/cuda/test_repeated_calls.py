@@ -34,9 +34,9 @@ def step(a, k, q):
     return k @ (q @ a) * FACTOR + q
 
 
-def is_repeated(fused, *arguments):
+def is_repeated(fused, *arguments, **keywords):
     """Return whether the call would not go by way of Dynamo."""
-    return fused._repeated is not None and fused._repeated.find(arguments) is not None
+    return fused._repeated is not None and fused._repeated.find(arguments, keywords) is not None
 
 
 def same(fused, function, *arguments):
@@ -135,6 +135,32 @@ def test_numbers_keywords_and_methods():
             same(layer.fused, layer.plain, a, factor)
             torch.testing.assert_close(layer.fused(a, factor=factor), layer.plain(a, factor), rtol=1e-5, atol=1e-5)
         layer.weight = tensors(1, 3, 3)[0]
+
+
+def test_arguments_may_be_given_by_keyword_or_not_at_all():
+    def scaled(a, b, by=2.0, *, negated=None):
+        return a @ b * by
+
+    def plain(a, b, by=2.0, more=None):
+        return a @ b * by
+
+    a, b = tensors(2)
+    fused = fuse(plain)
+    calls = [((a, b), {}), ((a,), {"b": b}), ((), {"b": b, "a": a}), ((a, b), {"by": 3.0}), ((a, b, 3.0), {}),
+             ((b,), {"more": None, "b": a})]
+    for arguments, keywords in calls * 2:
+        torch.testing.assert_close(fused(*arguments, **keywords), plain(*arguments, **keywords), rtol=1e-5, atol=1e-5)
+        assert is_repeated(fused, *arguments, **keywords)
+    plain.__defaults__ = (5.0, None)
+    torch.testing.assert_close(fused(a, b), plain(a, b), rtol=1e-5, atol=1e-5)
+    for arguments, keywords in [((a,), {}), ((a, b), {"a": a}), ((a, b), {"other": a}), ((a, b, 1.0, None, a), {})]:
+        assert not is_repeated(fused, *arguments, **keywords)
+        with pytest.raises(TypeError):
+            fused(*arguments, **keywords)
+    fused = fuse(scaled)
+    for _ in range(2):
+        same(fused, scaled, a, b)
+        assert not is_repeated(fused, a, b)
 
 
 def test_gradients_are_recorded_where_they_are_due():

@@ -51,10 +51,11 @@ class FusedFunction:
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Call the function; results are PyTorch's tensors."""
-        if self._repeated is not None and not keywords:
-            run = self._repeated.find(arguments)
-            if run is not None:
-                return run(*arguments)
+        if self._repeated is not None:
+            found = self._repeated.find(arguments, keywords)
+            if found is not None:
+                run, given = found
+                return run(*given)
         return self._traced(arguments, keywords)
 
     def _traced(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.graph.pytorch.torch_adapter import CompiledFrame, compiled_frames, is_plain_call, passing
@@ -24,8 +24,11 @@ _NOT_PLAIN = (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR
               | inspect.CO_ASYNC_GENERATOR)
 
 
+_NONE: Mapping[str, Any] = types.MappingProxyType({})
+
+
 class RepeatedCalls:
-    """What Dynamo has compiled of a function, for calls that give all arguments by position.
+    """What Dynamo has compiled of a function with a fixed number of arguments.
 
     Those count whose graphs the `backend` has made, and write to no argument.  Where a graph does write, its code is
     right only for arguments that share memory as those of its first call did.
@@ -44,24 +47,39 @@ class RepeatedCalls:
         self._cells: tuple[types.CellType, ...] = ()
         self._code: types.CodeType | None = None
 
-    def find(self, arguments: tuple[Any, ...]) -> Callable[..., Any] | None:
-        """Return what may be called with these arguments in place of the function; None where the usual way is due."""
+    def find(
+        self, arguments: tuple[Any, ...], keywords: Mapping[str, Any] = _NONE
+    ) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
+        """Return what may be called in place of the function, and with which arguments; None for the usual way."""
         known = self._known
-        if (len(arguments) != self._count or not known or not is_plain_call()
-                or self._function.__code__ is not self._code):
+        if not known or not is_plain_call() or self._function.__code__ is not self._code:
             return None
+        if len(arguments) != self._count or keywords:
+            bound = self._bound(arguments, keywords)
+            if bound is None:
+                return None
+            arguments = bound
+        values = dict(zip(self._names, arguments, strict=False))
         if self._cells:
             try:
-                arguments += tuple([cell.cell_contents for cell in self._cells])
+                values |= zip(self._names[self._count :], [cell.cell_contents for cell in self._cells], strict=True)
             except ValueError:  # a variable without a value yet
                 return None
-        values = dict(zip(self._names, arguments, strict=True))
         for guards, hold, run in known:
             if guards.cache_entry is not None and hold(values):  # an entry that was given up has no guards
                 if guards is not known[0][0]:  # it comes first in the next call
                     self._known = tuple(sorted(known, key=lambda each: each[0] is not guards))
-                return run
+                return run, arguments
         return None
+
+    def _bound(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        """Return the arguments in order, with those by keyword and defaults; None where they do not fit."""
+        names = self._names[len(arguments) : self._count]
+        defaults = self._function.__defaults__ or ()
+        given = {**dict(zip(self._names[self._count - len(defaults) : self._count], defaults, strict=True)), **keywords}
+        if len(arguments) > self._count or not keywords.keys() <= set(names) <= given.keys():
+            return None
+        return (*arguments, *[given[name] for name in names])
 
     def notice(self) -> None:
         """Take in what has been compiled since; called after a call that took the usual way."""
@@ -71,6 +89,7 @@ class RepeatedCalls:
         code = function.__code__
         if code.co_flags & _NOT_PLAIN or code.co_kwonlyargcount:
             return
+        self._known = ()
         self._seen, self._code, self._count = compiled, code, code.co_argcount
         self._names = (*code.co_varnames[: code.co_argcount], *code.co_freevars)
         self._cells = function.__closure__ or ()
