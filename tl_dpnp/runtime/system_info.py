@@ -19,6 +19,7 @@ from tl_dpnp.records import dataclass
 from tl_dpnp.runtime import bootstrap
 from tl_dpnp.runtime.platform_choice import platform_for
 from tl_dpnp.runtime.store.cache import why_unusable
+from tl_dpnp.target.targets import TARGETS
 
 __all__ = ["DeviceInfo", "PackageInfo", "Problem", "SystemInfo", "gather"]
 
@@ -289,11 +290,11 @@ def _device(device: Any) -> DeviceInfo:
     )
 
 
-def _unmet(name: str, value: object, fix: str) -> Iterator[Problem]:
+def _unmet(name: str, value: Any, fix: str) -> Iterator[Problem]:
     """Yield what is not there that a setting asks for."""
-    if name == "TARGET" and value == "cuda":
+    if name == "TARGET" and value != config.SETTINGS[name].default and not TARGETS[value].is_interpreted:
         try:
-            platform_for("cuda")
+            platform_for(value)
         except UnsupportedError as error:
             yield Problem(str(error), fix)
     if name == "CACHE" and value:
