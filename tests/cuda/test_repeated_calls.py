@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tl_dpnp.graph.pytorch import program  # noqa: E402
+from tl_dpnp.graph.pytorch import program, repeated_calls  # noqa: E402
 from tl_dpnp.graph.pytorch.fused import fuse  # noqa: E402
 from tl_dpnp.runtime.cuda.platform import CudaLaunch  # noqa: E402
 
@@ -284,6 +284,20 @@ def test_resets_and_stances_count():
     assert not is_repeated(fused, *given)
     same(fused, step, *given)
     assert is_repeated(fused, *given)
+
+
+def test_another_pytorch_takes_the_usual_way(monkeypatch, caplog):
+    def missing(function):
+        raise AttributeError("no entries")
+
+    monkeypatch.setattr(repeated_calls, "compiled_frames", missing)
+    fused = fuse(step)
+    with caplog.at_level("INFO", logger="tl_dpnp.fusion"):
+        for _ in range(3):
+            given = tensors(3)
+            same(fused, step, *given)
+            assert not is_repeated(fused, *given)
+    assert sum("by way of Dynamo" in record.message for record in caplog.records) == 1
 
 
 def test_tracers_see_what_the_function_does():

@@ -8,6 +8,7 @@ Whatever they do not answer for takes the usual way.
 from __future__ import annotations
 
 import inspect
+import logging
 import types
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from tl_dpnp.graph.pytorch.program import Program
 
 __all__ = ["RepeatedCalls"]
+
+_LOGGER = logging.getLogger("tl_dpnp.fusion")
 
 _NOT_PLAIN = (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE
               | inspect.CO_ASYNC_GENERATOR)
@@ -94,7 +97,12 @@ class RepeatedCalls:
         self._names = (*code.co_varnames[: code.co_argcount], *code.co_freevars)
         self._cells = function.__closure__ or ()
         reading = self._backend.reading
-        frames = [frame for frame in compiled_frames(function)
+        try:
+            compiled_ones = compiled_frames(function)
+        except AttributeError as error:
+            _LOGGER.info("calls go by way of Dynamo, which this version of PyTorch does not tell of: %s", error)
+            return
+        frames = [frame for frame in compiled_ones
                   if frame.is_whole and frame.graphs and all(graph in reading for graph in frame.graphs)]
         self._known = tuple([
             (frame.guards, frame.guards.check, _shortest(frame, function)) for frame in frames[: self.MOST]])
