@@ -163,6 +163,17 @@ def test_arguments_may_be_given_by_keyword_or_not_at_all():
         assert not is_repeated(fused, a, b)
 
 
+def test_arguments_by_position_only_are_refused_by_keyword():
+    def product(a, /, b):
+        return a @ b
+
+    a, b = tensors(2)
+    fused = repeated(product, a, b)
+    same(lambda a, b: fused(a, b=b), product, a, b)
+    with pytest.raises(TypeError):
+        fused(a=a, b=b)
+
+
 def test_gradients_are_recorded_where_they_are_due():
     fused = repeated(step, *tensors(3))
     given = tensors(3, requires_grad=True)

@@ -77,6 +77,8 @@ class RepeatedCalls:
 
     def _bound(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...] | None:
         """Return the arguments in order, with those by keyword and defaults; None where they do not fit."""
+        if keywords and self._function.__code__.co_posonlyargcount:  # which the function itself looks at
+            return None
         names = self._names[len(arguments) : self._count]
         defaults = self._function.__defaults__ or ()
         given = {**dict(zip(self._names[self._count - len(defaults) : self._count], defaults, strict=True)), **keywords}
