@@ -150,7 +150,7 @@ class RegisterProduct:
         lines_b = self._lines(b, right.strides[1], column, self.columns, self.across, self.n)
         second = self._second(b, right, lines_b) if self.staggered else None
         first = self._first_row(b, left, row, second) if self.shifted else None
-        lines_a = [] if first else self._lines(b, left.strides[0], row, self.rows, self.down, self.m)
+        lines_a = [] if first is not None else self._lines(b, left.strides[0], row, self.rows, self.down, self.m)
         sums = self._summed(b, left, right, lines_a, lines_b, first, second)
         if self.waits:
             asm(b, "cp.async.bulk.wait_group.read 0;", "~{memory}", ir.VoidType(), [])

@@ -123,18 +123,20 @@ class Problem:
         # Lanes that begin with the second term read the next column of A.
         late = (self.pitches[1] // _PAIRED, b_column, a_along) if product.staggered else (0, 0, 0)
 
-        def accesses_of_a(row: int, count: int) -> float:
-            return _accesses(own, (row * a_row, 0), self.pitches[0], self.elements[0].bytes, count, unit.banks, late)
+        apart = height if product.shifted else product.rows  # the first rows of neighbouring threads
+
+        def accesses_of_a(count: int) -> float:
+            return _accesses(own, (apart * a_row, 0), self.pitches[0], self.elements[0].bytes, count, unit.banks, late)
 
         if product.shifted:  # pairs, and in every second column also the first and the last element
-            of_a = (height - 1) / 2 * accesses_of_a(height, 2) + accesses_of_a(height, 1)
+            of_a = (height - 1) / 2 * accesses_of_a(2) + accesses_of_a(1)
         else:
-            of_a = height / rows / first * accesses_of_a(product.rows, rows * first)
+            of_a = height / rows / first * accesses_of_a(rows * first)
         of_b = _accesses(own, (0, product.columns * b_column), self.pitches[1], self.elements[1].bytes,
                          columns * second, unit.banks)
         high = product.rows if c_row == 1 else 1
-        of_c = _accesses(own, ((height if product.shifted else product.rows) * c_row, product.columns * c_column),
-                         self.pitches[2], self.elements[2].bytes, high, unit.banks)
+        of_c = _accesses(own, (apart * c_row, product.columns * c_column), self.pitches[2],
+                         self.elements[2].bytes, high, unit.banks)
         return k * (of_a + width / columns / second * of_b) + (1 + self.is_read) * height * width / high * of_c
 
 
