@@ -65,27 +65,32 @@ def cache_folder() -> str:
     return str(folder)
 
 
-def why_unusable() -> str | None:
-    """Return why there can be no disk cache; None where it can be used.  Makes the folder if it is not there."""
-    where = ""
+def _looked_at() -> tuple[str, str | None]:
+    """Return the folder of the cache, which is made if it is not there, and why it cannot be used, None if it can."""
+    folder = where = ""
     try:
         folder = cache_folder()
         where = f" in {folder}"
         _make_private(folder)
     except (TLError, _Unusable, OSError) as problem:
-        return f"the kernel cache{where} is not used: {problem}"
-    return None
+        return folder, f"the kernel cache{where} is not used: {problem}"
+    return folder, None
+
+
+def why_unusable() -> str | None:
+    """Return why there can be no disk cache; None where it can be used.  Makes the folder if it is not there."""
+    return _looked_at()[1]
 
 
 def open_cache() -> DiskCache | None:
     """Return the disk cache, or None if it is switched off or cannot be used, with a `CacheWarning` for the latter."""
     if not config.get("CACHE"):
         return None
-    problem = why_unusable()
+    folder, problem = _looked_at()
     if problem is not None:
         _warn_once(problem)
         return None
-    return DiskCache(cache_folder())
+    return DiskCache(folder)
 
 
 class DiskCache:
