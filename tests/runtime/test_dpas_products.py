@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tl_dpnp
+from tests.drawing import seed_of
 from tl_dpnp import ScheduleError, TLError, TLTypeError, UnsupportedError, config
 from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 from tl_dpnp.scalars import SCALAR_TYPES
@@ -66,13 +67,21 @@ def check(kernel, a, b, c, transposes, m, n, k, random):
 @pytest.mark.drawn
 @LANES
 @pytest.mark.parametrize("types", TYPES, ids="-".join)
-def test_every_size_and_transpose(types, lanes):
-    """Sizes 1 to 70 along each mode, with every combination of transposes for one of the types."""
-    random = np.random.default_rng(lanes)
+def test_every_size_and_transpose(types, lanes, request):
+    """Sizes 1 to 70 along each mode, with every combination of transposes for one of the types.
+
+    A third of the sizes and two of the combinations are drawn, others for each commit; all run with --every-row.
+    """
+    random = np.random.default_rng([lanes, seed_of(request.config)])
+    is_whole = request.config.getoption("--every-row")
+    part = 1 if is_whole else 3
     every = [*itertools.product("nt", repeat=2)] if types[0] == "bf16" else [("n", "n")]
+    if len(every) > 2 and not is_whole:
+        every = [every[place] for place in random.choice(len(every), 2, replace=False)]
     for number, transposes in enumerate(every):
         kernel = dynamic_kernel(*types, transposes, lanes)
-        for size in range(1 + number % 2, 71, 1 if transposes == ("n", "n") else 5):
+        sizes = range(1 + number % 2, 71, 1 if transposes == ("n", "n") else 5)
+        for size in random.choice(sizes, -(-len(sizes) // part), replace=False).tolist():
             for shape in ((size, 9, 35), (18, size, 20), (10, 7, size)):
                 check(kernel, *types, transposes, *shape, random)
 
