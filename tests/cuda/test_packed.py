@@ -28,7 +28,7 @@ def test_products_that_have_no_room_as_a_whole_are_divided(types, transposes):
     """Parts have 16 columns or more, all as many but for the last one."""
     draw = random.Random(f"{types} {transposes}")
     found = 0
-    for _ in range(4):
+    while found < 2:
         m, n, k = (draw.randint(65, 200) for _ in "mnk")
         try:
             lowered = packed(types, transposes, (m, n, k), draw.choice(("0.0", "1.0"))).lower(H200)
@@ -39,7 +39,6 @@ def test_products_that_have_no_room_as_a_whole_are_divided(types, transposes):
         if lowered.plan.parts > 1:
             found += 1
             assert -(-n // lowered.plan.parts) >= 16
-    assert found > 0
 
 
 @pytest.mark.parametrize(("transposes", "sizes"), [
@@ -58,6 +57,28 @@ def test_stages_are_filled_again_where_sums_are_added_to_16_bits(transposes, siz
 @pytest.mark.parametrize("sizes", [(8, 8, 8), (30, 30, 30), (64, 64, 64), (3, 200, 5)])
 def test_what_memory_bounds_is_not_packed(sizes):
     assert packed(("bf16", "bf16"), "n.n", sizes, form=None).lower(H200).plan.form == "staged"
+
+
+@pytest.mark.parametrize(("sizes", "transposes", "form"), [
+    ((120, 246, 182), "n.t", "blocked"), ((72, 66, 216), "n.n", "tiled"), ((157, 171, 107), "n.n", "packed"),
+    ((64, 64, 64), "n.n", "staged"), ((150, 130, 166), "n.t", "packed"),
+])
+def test_batches_have_the_form_with_the_fewest_cycles(compilations, sizes, transposes, form):  # noqa: F811
+    """Of what was measured in all forms, each of these is the fastest in this one, or by less than a tenth slower."""
+    m, n, k = sizes
+    kernel = packed(("bf16", "bf16"), transposes, sizes, "1.0", form=None)
+    none = dict.fromkeys("ABC", 0)
+    b = (n, k) if transposes == "n.t" else (k, n)
+    call = bound(kernel, {"A": (m, k), "B": b, "C": (m, n)}, none, none, 5000)
+    assert kernel.prepare(call, cuda_device(0)).form == form
+
+
+def test_columns_that_tensor_maps_do_not_take_have_no_tiles():
+    """What is known of the distances of columns rules the tiled form out before there is a call."""
+    lowered = packed(("bf16", "bf16"), "n.n", (193, 231, 255), form=None).lower(H200)
+    assert lowered.plan.form != "tiled"
+    with pytest.raises(tl_dpnp.LoweringError, match="cannot run in the tiled form"):
+        packed(("bf16", "bf16"), "n.n", (193, 231, 255), form="tiled").lower(H200)
 
 
 @pytest.mark.parametrize(("types", "batched"), [(("bf16", "bf16"), "BC"), (("f32", "f32"), "ABC")])
@@ -88,7 +109,7 @@ def test_a_matrix_times_itself_is_not_packed():
 ])
 def test_few_products_are_those_of_blocks(compilations, types, groups, form):  # noqa: F811
     """Of products that would be divided, where each multiprocessor has one at most, clusters share the sums."""
-    sizes = 161, 163, 167
+    sizes = 157, 171, 107
     kernel = packed(types, "n.n", sizes, form=None)
     m, n, k = sizes
     none = dict.fromkeys("ABC", 0)

@@ -54,10 +54,10 @@ def static_product(function: ops.Function) -> ops.Contraction | None:
     return product
 
 
-def in_parts(function: ops.Function, product: ops.Contraction, mode: int, count: int) -> Parts:
+def in_parts(function: ops.Function, product: ops.Contraction, mode: int, count: int, step: int = 1) -> Parts:
     """Divide the one product of a canonical function, along a mode of the result, into so many parts.
 
-    All but the last have the same size.
+    All but the last have the same size, a multiple of `step`; the last one must not begin behind the end.
     """
     taken = {value.name for operation in function.body for value in operation.results}
     taken |= {parameter.name for parameter in function.parameters}
@@ -68,7 +68,7 @@ def in_parts(function: ops.Function, product: ops.Contraction, mode: int, count:
     item, group, part, first = (ops.Value(fresh(name), INDEX) for name in ("item", "group", "part", "first"))
     size = ops.memref_type(product.output).shape[mode]
     assert size is not None
-    width = -(-size // count)
+    width = -(-size // (count * step)) * step
     # The columns of the result are those of the second factor, its rows those of the first.
     position = 1 if mode == 1 else 0
     factor = _slice_of(product.inputs[position], mode ^ product.transposes[position], first, width, fresh("factor"))

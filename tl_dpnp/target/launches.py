@@ -62,11 +62,6 @@ class PersistentNumbers:
     16 bits, and a multiprocessor at most so many `blocks_of_few`, or `blocks_of_few_on_tensor_cores`, which wait for
     memory more than for one another.  These were measured on an H100, with cubes of 8 to 64 in batches of 1 to 1000.
 
-    Parts of a product of 16 bits whose factors are packed together bring at most `most_copied` times the bytes that the
-    product has: of 230 drawn products (H100), those with up to 2.6 times as many were up to twice as fast as in the
-    blocked form, but for four, which took up to 1.1 times as long; those with more up to twice as long, but for two.
-    Where the product has room as a whole, they bring `most_copied_of_whole` times as many.
-
     One product of `least_tiled` multiplications is worth a kernel whose blocks compute tiles of it, one of
     `least_tiled_of_batch` where blocks could compute work-groups; it was found with cubes of 64 and of 96.
     """
@@ -87,8 +82,6 @@ class PersistentNumbers:
     large_padded: tuple[tuple[str, int], ...] = (("f64", 300), ("f16", 500), ("bf16", 500))
     columns_of_a_part: int = 8
     columns_of_narrow: int = 16
-    most_copied: float = 2.6
-    most_copied_of_whole: float = 1.5
     blocks_of_few: int = 1
     blocks_of_few_on_tensor_cores: int = 2
     least_tiled: int = 1 << 18

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from tl_dpnp.records import dataclass
 
 __all__ = [
-    "LANES", "BlockedNumbers", "Multiprocessor", "PaddedNumbers", "TileSpeed", "TileTime", "TiledNumbers", "accesses",
+    "LANES", "BlockedBatches", "BlockedNumbers", "Multiprocessor", "NarrowBatches", "PackedBatches", "PaddedNumbers",
+    "TileSpeed", "TileTime", "TiledBatches", "TiledNumbers", "accesses",
 ]
 
 #: Lanes of a warp, and bytes of a bank of shared memory.
@@ -115,6 +116,70 @@ class PaddedNumbers:
 
 
 @dataclass(frozen=True)
+class BlockedBatches:
+    """What the time of batches of products of 16 bits and known sizes is estimated by, in the blocked form.
+
+    A panel takes `panel` cycles and `column` for each column of the tile; an element of the result `stored`, and `kept`
+    where it is added to, times `wide` if it has more bits.
+    """
+
+    panel: float
+    column: float
+    stored: float
+    kept: float
+    wide: float
+
+
+@dataclass(frozen=True)
+class TiledBatches:
+    """What the time of batches of products of 16 bits and known sizes is estimated by, in the tiled form.
+
+    A tile takes `start` cycles, and one for so many `multiplications`; an element of what a warpgroup stores `stored`,
+    and `kept` where it is added to, the second of each if it has more than 16 bits.  Device memory makes `memory_bytes`
+    a cycle, and the cache `cache_bytes`; what goes on at the same time takes as long as the `norm` of its parts, with
+    that as the exponent.
+    """
+
+    start: float
+    multiplications: float
+    stored: tuple[float, float]
+    kept: tuple[float, float]
+    memory_bytes: float
+    cache_bytes: float
+    norm: float
+
+
+@dataclass(frozen=True)
+class PackedBatches:
+    """What the time of batches of products of 16 bits and known sizes is estimated by, in the packed form.
+
+    A part takes a block `start` cycles; what each lane packs, `word` for a pair of elements and `half` for one of two
+    loads; an instruction of 16 x 8 x 16 `multiplication`, the sums of one `stored` and `kept`; and `fill` each time the
+    stage is filled again.  See `TiledBatches` for the others.
+    """
+
+    start: float
+    word: float
+    half: float
+    multiplication: float
+    stored: float
+    kept: float
+    fill: float
+    memory_bytes: float
+    cache_bytes: float
+    norm: float
+
+
+@dataclass(frozen=True)
+class NarrowBatches:
+    """What the form of batches of products of 16 bits and known sizes is chosen by."""
+
+    packed: PackedBatches
+    blocked: BlockedBatches
+    tiled: TiledBatches
+
+
+@dataclass(frozen=True)
 class Multiprocessor:
     """What decides how products of small matrices run.
 
@@ -129,7 +194,7 @@ class Multiprocessor:
     has several products, each takes a warp `product_instructions` beside its own, where threads wait for one another in
     between, `product` cycles, and `exposed_of_products` and `waited_of_products` stand for `exposed` and `waited`.
     Products whose rows are shifted take `shifted` times as long as all that says.  `padded` is for products on tensor
-    cores, `blocked` and `tiled` are for large ones.
+    cores, `blocked` and `tiled` are for large ones, `narrow` for batches of those of 16 bits.
     """
 
     multiply_adds_f32: int
@@ -159,6 +224,7 @@ class Multiprocessor:
     padded: PaddedNumbers
     blocked: BlockedNumbers
     tiled: tuple[TiledNumbers, ...]
+    narrow: NarrowBatches
 
     def tile_time(self, operands: str, rows: int, columns: int) -> TileTime:
         """Return what the time of tiles of the tiled form is estimated by."""

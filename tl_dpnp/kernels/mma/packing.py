@@ -49,12 +49,17 @@ class Packing:
         return 2 * self.pitch * _up(self.columns)
 
     @property
+    def words(self) -> int:
+        """Pairs of elements of a column of the copy."""
+        return self._height // 2
+
+    @property
     def _height(self) -> int:
         return _up(self.rows)
 
     def intrinsic(self, local_memory: int, warps: int) -> Intrinsic:
         """``pack(address)``: copy the matrix from a place in local memory, by all warps of a team."""
-        words = self._height // 2
+        words = self.words
         across = -(-words // _LANES)
         together = max(1, _AHEAD // across)
         columns = _up(self.columns) if self.sum_mode == 1 else self.columns

@@ -8,12 +8,12 @@ any of the products.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tl_dpnp.kernels.blocked.copies import Consecutive
 from tl_dpnp.kernels.blocked.multistage import MultistageProduct
 from tl_dpnp.kernels.blocked.product import BlockedProduct
 from tl_dpnp.kernels.blocked.warpgroups import WarpgroupProduct
-from tl_dpnp.kernels.register_product import RegisterProduct
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.lowering.analysis import Analysis
@@ -26,11 +26,12 @@ from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.product_plans import LARGE, LARGE_OF_NARROW, PARTS, BlockPlan, BlockShape, MatrixSides
 from tl_dpnp.lowering.sole_product import Operand, SoleProduct, factor, sole_product
+from tl_dpnp.lowering.tactics.narrow_batches import NarrowBatch, narrow_batch
 from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, F64, INDEX, Precision, ScalarType
 from tl_dpnp.target.device import Device
-from tl_dpnp.target.multiprocessor import BlockedNumbers
+from tl_dpnp.target.multiprocessor import BlockedBatches, BlockedNumbers, Multiprocessor
 
 __all__ = ["Blocked", "find_blocking"]
 
@@ -145,11 +146,19 @@ class Blocked(Mapping):
         return type_
 
 
+def _cycles_of_narrow(batch: NarrowBatch, unit: Multiprocessor) -> float:
+    """Return the cycles that a product of 16-bit elements of a batch of very many takes in the fastest tiles."""
+    return min(batch.in_blocks(_ROWS, columns, unit.narrow.blocked) for columns in _COLUMNS)
+
+
 def _least(other: Mapping, analysis: Analysis, numbers: BlockedNumbers) -> int:
     """Return the multiplications from which products of a program that has another mapping run in the blocked form."""
-    found = sole_product(analysis.function)
+    found, unit = sole_product(analysis.function), analysis.device.multiprocessor
+    batch = None if found is None or not found.c.is_batched else narrow_batch(found.gemm)
+    if batch is not None and unit is not None and other.cycles is not None:
+        return 0 if _cycles_of_narrow(batch, unit) < other.cycles else LARGE_OF_NARROW
     tile = None if found is None else _best_tile(found, analysis.device, analysis.options.precision)
-    if isinstance(other, Persistent) and not _is_slow(other, analysis.function):
+    if isinstance(other, Persistent):
         if found is not None and tile is not None and _is_faster(tile, found, numbers):
             return 0
         return LARGE_OF_NARROW if _is_narrow(analysis.function) else LARGE
@@ -178,11 +187,6 @@ def _is_narrow(function: ops.Function) -> bool:
     """Whether a function is one product of elements of 16 bits."""
     found = sole_product(function)
     return found is not None and found.elements[0].name in _HALVES
-
-
-def _is_slow(staged: Persistent, function: ops.Function) -> bool:
-    """Whether register tiles of the staged form multiply elements of 16 bits, which are made f32 for each term."""
-    return _is_narrow(function) and any(isinstance(product, RegisterProduct) for product in staged.products)
 
 
 def find_blocking(
@@ -215,6 +219,9 @@ def find_blocking(
             for product, operands in _products(
                 found, (left, right), result == "side", device, precision, real_factors)
             if product.used_memory <= device.local_memory]
+    batch = narrow_batch(found.gemm) if found.c.is_batched else None
+    if batch is not None:
+        made = [_of_batch(each, batch, unit.narrow.blocked) for each in made]
     tile, element = _best_tile(found, device, precision), found.c.type.element.name
     if not made or (least < _LEAST and is_for_few and (tile is None or element not in FEW)):
         return None
@@ -235,8 +242,9 @@ def find_blocking(
                      unit.blocked.worth_sharing, is_for_few, LARGE_OF_NARROW if _is_narrow(function) else LARGE,
                      is_complex)
     layout = SubgroupLayout(_LANES, 1, max(shape.warps for shape in shapes))
-    return Blocked(layout=layout, products=tuple(each.product for each in made), plan=plan, function=function,
-                   factor=type_, registers=registers)
+    cycles = None if batch is None or is_for_few else _cycles_of_narrow(batch, unit)
+    return Blocked(layout=layout, cycles=cycles, products=tuple(each.product for each in made), plan=plan,
+                   function=function, factor=type_, registers=registers)
 
 
 def _is_complex(function: ops.Function, position: int) -> bool:
@@ -263,6 +271,12 @@ class _Made:
     def area(self) -> int:
         """Elements of a tile."""
         return self.shape.rows * self.shape.columns
+
+
+def _of_batch(made: _Made, batch: NarrowBatch, numbers: BlockedBatches) -> _Made:
+    """Return the same with the time of tiles of such a batch."""
+    speed, start = batch.speed_of_block(made.shape.rows, made.shape.columns, numbers)
+    return _Made(made.product, replace(made.shape, speed=speed, start=start))
 
 
 def _best_tile(found: SoleProduct, device: Device, precision: Precision) -> Tile | None:

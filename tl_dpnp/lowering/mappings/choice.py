@@ -51,6 +51,8 @@ def mappings_of(analysis: Analysis) -> tuple[Mapping, ...]:
         if frame.home and (is_possible or options.form == form):
             kind: type[Mapping] = class_at("mappings", frame.home)
             mapping = None if base.is_given else kind.over(found[-1], analysis)
+            if mapping is not None and is_open and _is_slower(mapping, found):
+                continue
             if mapping is not None:
                 is_for_all = not mapping.awaits_call and mapping.frame.takes_every_call
                 found = (mapping, *(() if is_for_all or not is_open else found))
@@ -59,6 +61,12 @@ def mappings_of(analysis: Analysis) -> tuple[Mapping, ...]:
                     f"@{analysis.parsed.name} cannot run in the {kind.form} form on {analysis.device.name}: that is "
                     f"for {kind.purpose} attributes and debug=True", "leave form= away")
     return found
+
+
+def _is_slower(mapping: Mapping, others: Sequence[Mapping]) -> bool:
+    """Whether a mapping takes as long as one of others, by the estimates that there are."""
+    known = [other.cycles for other in others if other.cycles is not None]
+    return mapping.cycles is not None and bool(known) and mapping.cycles >= min(known)
 
 
 def default_mapping(mappings: Sequence[Mapping]) -> Mapping:

@@ -33,13 +33,15 @@ class Mapping(ABC):
     """A mapping as it is for one program on one device; as text it is what a kernel's source begins with.
 
     `layout` says how the work-items share loops, and `is_given` that attributes chose it.  `purpose` is what error
-    messages say that it is for, where it is not for all programs; "attributes and debug=True" follow.
+    messages say that it is for, where it is not for all programs; "attributes and debug=True" follow.  `cycles` are
+    those of a multiprocessor for a work-group of very many, None where there is no estimate.
     """
 
     form: ClassVar[Form]
     purpose: ClassVar[str] = ""
     layout: SubgroupLayout = field(default_factory=SubgroupLayout)
     is_given: bool = False
+    cycles: float | None = None
 
     @property
     def frame(self) -> Frame:

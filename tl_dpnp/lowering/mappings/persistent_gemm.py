@@ -7,7 +7,7 @@ Thread blocks then do not stand for work-groups of the language: each computes t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from tl_dpnp.kernels.mma.register_operands import RegisterOperandTiles
@@ -15,6 +15,7 @@ from tl_dpnp.kernels.mma.tile_product import TileProduct
 from tl_dpnp.kernels.mma.warp_tiles import WarpTiles
 from tl_dpnp.kernels.mma.warpgroup_tiles import WarpgroupTiles
 from tl_dpnp.language import ops
+from tl_dpnp.language.types import MemrefType, Type
 from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.body.building import call
 from tl_dpnp.lowering.body.tree import Argument, Body, Comparison, Evaluate, If, Name
@@ -24,15 +25,23 @@ from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.product_plans import PARTS, MatrixMap, TilePlan, TileShape
 from tl_dpnp.lowering.sole_product import Operand, SoleProduct, real_factor, sole_product
+from tl_dpnp.lowering.tactics.narrow_batches import NarrowBatch, narrow_batch
 from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, INDEX, Precision
 from tl_dpnp.target.device import Device
+from tl_dpnp.target.multiprocessor import Multiprocessor, TiledBatches, TileTime
 
 __all__ = ["PersistentGemm", "find_tiling"]
 
 #: Rows and columns of tiles, the most efficient ones first, and how many blocks of them a multiprocessor has room for.
 _TILES = ((128, 256, 1), (128, 192, 1), (128, 128, 1), (128, 64, 1), (64, 64, 2))
+#: How many tiles the blocks of a cluster may compute together.
+_TOGETHER = (1, 2)
+#: Those for batches of very many products of known sizes; the smallest ones above are for few of them.
+_TILES_OF_BATCHES = ((128, 256, 1), (128, 192, 1), (128, 128, 1), (192, 128, 1), (128, 64, 2))
+#: Bytes of which distances are multiples (CUDA driver API, cuTensorMapEncodeTiled, "globalStrides").
+_MAP_ALIGNMENT = 16
 #: Stages without which nothing comes while products are computed.
 _LEAST_STAGES = 2
 _ELEMENTS, _RESULTS = ("f16", "bf16"), ("f16", "bf16", "f32")
@@ -99,6 +108,8 @@ def find_tiling(
         return None
     if any(operand.type.strides[0] != 1 for operand in (found.a, found.b, found.c)):
         return None
+    if not all(_may_have_map(function.parameters[operand.parameter].type) for operand in (found.a, found.b, found.c)):
+        return None
     element = _element(found, device, precision)
     alpha, beta = (real_factor(function, operand, 32) for operand in (found.gemm.alpha, found.gemm.beta))
     if element is None or alpha is None or beta is None:
@@ -107,27 +118,57 @@ def find_tiling(
         return None
     roles = _roles(found, element == "tf32")
     kind = _kind(roles, element, device)
-    products = {
-        kind(element, found.c.type.element.name, rows, columns, *roles.along_k,
-             tuple(operand.is_batched for operand in roles.operands), alpha != 1.0 or isinstance(alpha, int),
-             beta != 0.0 or isinstance(beta, int), min(device.local_memory, unit.room(resident))): resident
-        for rows, columns, resident in _TILES
-    }
-    fitting = tuple(product for product in products if product.stages >= _LEAST_STAGES and product.has_registers)
+
+    def product(rows: int, columns: int, resident: int) -> TileProduct:
+        return kind(element, found.c.type.element.name, rows, columns, *roles.along_k,
+                    tuple(operand.is_batched for operand in roles.operands), alpha != 1.0 or isinstance(alpha, int),
+                    beta != 0.0 or isinstance(beta, int), min(device.local_memory, unit.room(resident)))
+
+    batch = narrow_batch(found.gemm) if device.warpgroup_products and found.c.is_batched else None
+    tiles: Sequence[tuple[int, int, int]] = _TILES
+    cycles = None
+    if batch is not None:
+        tiles, cycles = _tiles_of_batch(batch, unit.narrow.tiled)
+    products = {product(*tile): tile[2] for tile in tiles}
+    fitting = tuple(each for each in products if each.stages >= _LEAST_STAGES and each.has_registers)
     if not fitting:
         return None
     shapes = tuple(
-        TileShape(product.rows, product.columns, product.boxes, product.box_columns, product.warps, product.used_memory,
-                  products[product], tuple(filter(product.has_room_for, PARTS)),
-                  product.together, unit.tile_time(product.operands, product.rows, product.columns))
-        for product in fitting)
+        TileShape(each.rows, each.columns, each.boxes, each.box_columns, each.warps, each.used_memory,
+                  products[each], tuple(filter(each.has_room_for, PARTS)), each.together,
+                  _time(each, products[each], batch, unit))
+        for each in fitting)
     left, right = (MatrixMap(operand.parameter, operand.is_batched, element == "tf32")
                    for operand in roles.operands[:2])
     result = MatrixMap(found.c.parameter, found.c.is_batched)
     plan = TilePlan(left, right, result, shapes, fitting[0].depth, int(not roles.along_k[0]), int(not roles.is_c),
                     alpha, beta, least)
     layout = SubgroupLayout(32, 1, max(shape.warps for shape in shapes))
-    return PersistentGemm(layout=layout, products=fitting, plan=plan, function=function)
+    return PersistentGemm(layout=layout, products=fitting, plan=plan, function=function, cycles=cycles)
+
+
+def _tiles_of_batch(
+    batch: NarrowBatch, numbers: TiledBatches
+) -> tuple[tuple[tuple[int, int, int], ...], float]:
+    """Return the tile for very many such products and those for few, and the cycles that a product of many takes."""
+    cycles, best = min((batch.in_tiles(tile[0], tile[1], together, numbers), tile)
+                       for tile in _TILES_OF_BATCHES for together in _TOGETHER)
+    area = best[0] * best[1]
+    return tuple(dict.fromkeys((best, *(tile for tile in _TILES[-2:] if tile[0] * tile[1] < area)))), cycles
+
+
+def _time(product: TileProduct, resident: int, batch: NarrowBatch | None, unit: Multiprocessor) -> TileTime:
+    """Return what the time of tiles is estimated by."""
+    rows, columns = product.rows, product.columns
+    if batch is None:
+        return unit.tile_time(product.operands, rows, columns)
+    return batch.time_of_tile(rows, columns, resident, unit.narrow.tiled, unit.tile_time(product.operands, 64, 64))
+
+
+def _may_have_map(type_: Type) -> bool:
+    """Whether tensor maps take the distances of a matrix or a batch that are known."""
+    assert isinstance(type_, MemrefType)
+    return all(stride is None or stride * type_.element.bytes % _MAP_ALIGNMENT == 0 for stride in type_.strides[1:])
 
 
 def _element(found: SoleProduct, device: Device, precision: Precision) -> str | None:

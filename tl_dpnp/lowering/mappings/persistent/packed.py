@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from tl_dpnp.kernels import intrinsics
 from tl_dpnp.kernels.llvm import LOCAL
 from tl_dpnp.kernels.mma.packing import Packing
+from tl_dpnp.kernels.mma.padded_product import PaddedProduct
 from tl_dpnp.kernels.ring import Ring
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.analysis import Analysis
@@ -40,9 +41,11 @@ from tl_dpnp.lowering.mappings.persistent.operands import (
 )
 from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.mappings.persistent.teams import Work
+from tl_dpnp.lowering.tactics.narrow_batches import NarrowBatch, PackedWork, narrow_batch
 from tl_dpnp.lowering.tactics.warps import packed_product, sizes_of
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import INDEX
+from tl_dpnp.target.multiprocessor import PackedBatches
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.body.writer import BodyWriter
@@ -53,6 +56,8 @@ __all__ = ["Packed"]
 _LANES, _WARPS, _REGISTERS = 32, 8, 128
 #: How often a stage may be filled, and columns of which pieces are multiples: those of a tile.
 _FILLS, _TILE = 3, 16
+#: Columns of which those of a part are a multiple: 16 bytes of a factor along them, and tiles of the instruction.
+_STEP = 8
 _REMAINDER = intrinsics.arithmetic("rem", INDEX)
 
 
@@ -81,28 +86,32 @@ class Packed(OfParts, Persistent):
 
     @classmethod
     def over(cls, other: Mapping, analysis: Analysis) -> Packed | None:
-        options, numbers, product = analysis.options, analysis.device.persistent, static_product(analysis.canonical)
+        options, product, unit = analysis.options, static_product(analysis.canonical), analysis.device.multiprocessor
         if product is None or options.debug or options.schedules or not analysis.device.copy_engine:
             return None
-        if options.form == cls.form:
-            return cls._of(analysis, product, numbers.most_copied) or cls._of(analysis, product, math.inf)
-        if not isinstance(other, Persistent):
-            return cls._of(analysis, product, numbers.most_copied)
-        if not other.instructions:
-            is_large = _is_intense(analysis) or math.prod(sizes_of(product)) >= numbers.least_tiled
-            return cls._of(analysis, product, numbers.most_copied) if is_large else None
-        # Threads that load operands element by element keep up with memory where little is computed for each.
-        return cls._of(analysis, product, numbers.most_copied_of_whole) if _is_intense(analysis) else None
+        batch = narrow_batch(product)
+        if batch is None or unit is None:
+            return None
+        if options.form == cls.form or not isinstance(other, Persistent):
+            return cls._of(analysis, product, batch, unit.narrow.packed)
+        # Of what memory bounds, the estimates differ by less than they are sure.
+        is_large = _is_intense(analysis) or math.prod(sizes_of(product)) >= analysis.device.persistent.least_tiled
+        if other.cycles is None or not is_large:
+            return None
+        return cls._of(analysis, product, batch, unit.narrow.packed)
 
     @classmethod
-    def _of(cls, analysis: Analysis, product: ops.Contraction, most_copied: float) -> Packed | None:
-        """Return the form with the fewest fills and parts that have room and do not bring too much."""
+    def _of(
+        cls, analysis: Analysis, product: ops.Contraction, batch: NarrowBatch, numbers: PackedBatches
+    ) -> Packed | None:
+        """Return the form with the fills and parts that have room and take the fewest cycles."""
         _, n, _ = sizes_of(product)
         most = max(1, n // analysis.device.persistent.columns_of_narrow)
-        counts = [count for count in range(1, most + 1) if -(-n // -(-n // count)) == count]
-        parts = [in_parts(analysis.canonical, product, 1, count) if count > 1 else None for count in counts]
+        counts = [count for count in range(1, most + 1) if -(-n // up(-(-n // count), _STEP)) == count]
+        parts = [in_parts(analysis.canonical, product, 1, count, _STEP) if count > 1 else None for count in counts]
         ways = (_packed(analysis, each, fills) for fills in range(1, _FILLS + 1) for each in parts)
-        return next((found for found in ways if found is not None and found.copied <= most_copied), None)
+        found = (replace(each, cycles=each.work.cycles(batch, numbers)) for each in ways if each is not None)
+        return min(found, key=lambda each: each.cycles or 0.0, default=None)
 
     @property
     def _first_packed(self) -> int:
@@ -116,11 +125,20 @@ class Packed(OfParts, Persistent):
                                            for factor, place in zip(self.factors, places, strict=False)))
 
     @property
-    def copied(self) -> float:
-        """How often all parts together bring and store what a product has, on average over its bytes."""
-        moved = {operand: operand.bytes * (operand.is_read + operand.is_written) for operand in self.operands}
-        whole = sum(size * (1 if operand.share > 1 else self.parts) for operand, size in moved.items())
-        return self.parts * sum(moved.values()) / whole
+    def work(self) -> PackedWork:
+        """What a block does for a part."""
+        (product,) = self.products
+        assert isinstance(product, PaddedProduct)
+        lanes = [(factor.packing.in_words, -(-factor.packing.words // _LANES) * -(-factor.packing.columns // _WARPS))
+                 for factor in self.factors]
+        brought = [sum(operand.bytes for operand in self.operands if operand.is_read and operand.fill == fill)
+                   for fill in range(self.fills)]
+        brought[0] += sum(operand.bytes for operand in self.operands if operand.is_written)
+        (height, width), (down, across) = product.tiles, product.parts
+        return PackedWork(
+            self.parts, sum(count for in_words, count in lanes if in_words),
+            sum(count for in_words, count in lanes if not in_words), height // down * -(-width // across),
+            len(product.steps), brought)
 
     @property
     def local_memory(self) -> int:

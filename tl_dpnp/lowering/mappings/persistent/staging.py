@@ -321,20 +321,14 @@ def _narrow_product(work: Work) -> Persistent | None:
     if problem is None or not isinstance(product, PaddedProduct) or product.is_joined:
         return None
     cycles = cycles_of_warps(problem, product, by_warps.teams, unit, by_warps.local_memory, by_warps.ring.waits)
-    by_threads = _fastest_in_registers(work)
-    if by_threads is None or cycles <= unit.padded.advantage * by_threads[0]:
-        return by_warps
-    return by_threads[1]
+    by_threads = _in_registers(work)
+    is_faster = by_threads is not None and by_threads.cycles is not None and (
+        unit.padded.advantage * by_threads.cycles < cycles)
+    return by_threads if is_faster else replace(by_warps, cycles=cycles)
 
 
 def _in_registers(work: Work) -> Persistent | None:
     """Return how threads compute the one product of a function in registers; None where that is not all it does."""
-    found = _fastest_in_registers(work)
-    return None if found is None else found[1]
-
-
-def _fastest_in_registers(work: Work) -> tuple[float, Persistent] | None:
-    """Return how threads compute the one product of a function in registers, behind the cycles that it takes."""
     device, operands = work.device, work.operands
     gemm, unit = product_in_registers(work.function), device.multiprocessor
     if gemm is None or unit is None:
@@ -369,8 +363,9 @@ def _fastest_in_registers(work: Work) -> tuple[float, Persistent] | None:
         if plan is not None:
             counts = work.teams_of_few(plan.product.threads) if work.few else [plan.teams]
             blocks = (staging(teams, plan.product) for teams in counts)
-            found.append((plan.cycles, next(each for each in blocks if each.local_memory <= device.local_memory)))
-    return min(found, key=lambda each: each[0], default=None)
+            block = next(each for each in blocks if each.local_memory <= device.local_memory)
+            found.append((plan.cycles, block if work.few else replace(block, cycles=plan.cycles)))
+    return min(found, key=lambda each: each[0], default=(0.0, None))[1]
 
 
 def _chain_in_registers(work: Work) -> Persistent | None:
