@@ -57,6 +57,7 @@ def check_product(
     assert (around[-64:] == 7).all()
 
 
+@pytest.mark.drawn(pairs=True)
 @pytest.mark.parametrize("core", USABLE)
 @pytest.mark.parametrize("element", DTYPES)
 @pytest.mark.parametrize("known", [True, False])
