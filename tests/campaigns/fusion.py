@@ -171,8 +171,8 @@ def _counted(labels: Counter[str]) -> Iterator[None]:
     prepare, traced, shorten = kernels.KernelRequest.prepared, fused.FusedFunction._trace_call, short_plans.short_plan
     resize = resized_plans.ResizedPlans.plan
 
-    def counting(request: Any, queue: Any) -> Any:
-        prepared = prepare(request, queue)
+    def counting(request: Any, *where: Any) -> Any:
+        prepared = prepare(request, *where)
         labels["kernels compiled" if prepared.compiled else "kernels shared"] += 1
         labels["kernels with interleaved matrices"] += request.region.placement.is_interleaved
         labels["kernels with dynamic sizes"] += any(p.name.startswith("n") for p in prepared.kernel.parameters)

@@ -17,7 +17,6 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import dpnp
 import numpy as np
 
 from tl_dpnp.graph.class_checks import found_in, has_items_of_the_user, runs_user_code
@@ -28,6 +27,7 @@ from tl_dpnp.graph.purity import is_user_class, is_user_code, is_user_module
 from tl_dpnp.graph.rewriting import HOOKS, NAME, is_rewritten
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import OPERANDS, plain
+from tl_dpnp.runtime.array_package import xp
 
 __all__ = [
     "Apart", "assigns_by_python", "is_followed_property", "is_found_by_python", "is_made_by_user",
@@ -35,7 +35,7 @@ __all__ = [
 
 #: Types of what runs no code of the user, whatever Python does with it.
 _QUIET = OPERANDS | frozenset((
-    LazyArray, dpnp.ndarray, np.ndarray, str, bytes, type(None), type(Ellipsis), range, type, types.FunctionType,
+    LazyArray, xp.ndarray, np.ndarray, str, bytes, type(None), type(Ellipsis), range, type, types.FunctionType,
     types.BuiltinFunctionType, types.MethodType, types.ModuleType, np.dtype,
 ))
 #: Where the code of methods is from that data classes write.
@@ -320,7 +320,7 @@ def is_made_by_user(kind: Any) -> bool:
 def _holds_arrays(value: Any, depth: int = _DEPTH) -> bool:
     """Return whether a container has an array of the caller's own in it."""
     parts = value.values() if isinstance(value, dict) else value
-    return dpnp.ndarray in map(type, parts) or (
+    return xp.ndarray in map(type, parts) or (
         depth > 0 and any(type(part) in _COMPARED and _holds_arrays(part, depth - 1) for part in parts))
 
 

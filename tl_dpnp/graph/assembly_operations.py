@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
@@ -25,6 +24,8 @@ from tl_dpnp.graph.recorders import (
 from tl_dpnp.graph.trace import Trace, fusable
 from tl_dpnp.graph.traced_scalars import plain
 from tl_dpnp.graph.views import slice_axes
+from tl_dpnp.runtime.array_package import xp
+from tl_dpnp.runtime.package_name import NAME
 
 __all__: list[str] = []
 
@@ -43,7 +44,7 @@ def _common_dtype(nodes: Sequence[Node], queue: Any) -> Any:
 
 
 def _concatenated(*arrays: Any) -> Any:
-    return dpnp.concatenate(arrays)
+    return xp.concatenate(arrays)
 
 
 def _concatenation(trace: Trace, nodes: Sequence[Node], axis: int, dtype: Any) -> Node:
@@ -191,7 +192,7 @@ def _repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> Any:
 
 def _count(value: Any) -> int:
     if isinstance(plain(value), np.generic):
-        raise NotFused("dpnp takes no NumPy number for a count")
+        raise NotFused(f"{NAME} takes no NumPy number for a count")
     return static_integer(value)
 
 

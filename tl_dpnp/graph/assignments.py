@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
@@ -22,6 +21,8 @@ from tl_dpnp.graph.recorders import recorded
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.view_operations import basic_entries
 from tl_dpnp.graph.views import broadcast, broadcasts, slice_axes
+from tl_dpnp.runtime.array_package import xp
+from tl_dpnp.runtime.package_name import NAME
 
 __all__ = ["assign_item"]
 
@@ -34,7 +35,7 @@ def assign_item(trace: Trace, target: Any, key: Any, value: Any) -> None:
     key, value = trace.settled(key), trace.settled(value)
     if not trace.is_writable(target):
         raise NotFused("the array is read-only")
-    if isinstance(key, dpnp.ndarray):
+    if isinstance(key, xp.ndarray):
         _assign_where(trace, target, key, value)
         return
     entries = basic_entries(target.shape, key if isinstance(key, tuple) else (key,))
@@ -97,7 +98,7 @@ def _converted(trace: Trace, target: Any, value: Any, shape: tuple[int, ...]) ->
 def _value(trace: Trace, target: Any, value: Any) -> Node:
     """Return the node of a value whose conversion to the target's dtype is that of dpnp."""
     node, _, queue = trace.operand(value)
-    if queue is not None and queue != target.sycl_queue:
+    if queue is not None and queue != target._queue:
         raise NotFused("the arrays are on different queues")
     if isinstance(node, Parameter):
         fits = target.dtype.kind in ("c" if isinstance(node, ComplexParameter) else "fc")
@@ -116,14 +117,14 @@ def _value(trace: Trace, target: Any, value: Any) -> Node:
 def _assign_where(trace: Trace, target: Any, mask: Any, value: Any) -> None:
     """Record ``target[mask] = value`` for a value that is the same for all elements."""
     condition, _, queue = trace.operand(mask)
-    if condition.dtype.kind != "b" or queue != target.sycl_queue:
-        raise NotFused("an index is no mask", "use dpnp.where or dpnp.take")
+    if condition.dtype.kind != "b" or queue != target._queue:
+        raise NotFused("an index is no mask", f"use {NAME}.where or {NAME}.take")
     ndim = len(condition.shape)
     if not ndim or condition.shape != target.shape[:ndim]:
         raise NotFused("the mask has another shape")
     new = _value(trace, target, value)
     if new.shape:
-        raise NotFused("the value is no scalar", "use dpnp.where")
+        raise NotFused("the value is no scalar", f"use {NAME}.where")
     _check_written_once(target, _all_of(target))
     condition = slice_axes(condition, [*((0, 1, size) for size in condition.shape), *[None] * (target.ndim - ndim)])
     old = trace.operand(target)[0]

@@ -8,8 +8,6 @@ import operator
 import types
 from typing import Any
 
-import dpnp
-
 from tl_dpnp.graph.apart import is_followed_property, is_found_by_python
 from tl_dpnp.graph.class_checks import found_in
 from tl_dpnp.graph.comparisons import ComparisonWatcher
@@ -18,6 +16,7 @@ from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.purity import trusted
 from tl_dpnp.graph.reading import CONTAINERS, is_plain
 from tl_dpnp.graph.traced_scalars import OF_COMPLEX, TRACED, TRACED_COMPLEX, plain
+from tl_dpnp.runtime.array_package import xp
 
 __all__ = ["AttributeWatcher"]
 
@@ -34,7 +33,7 @@ class AttributeWatcher(ComparisonWatcher):
     def attribute(self, owner: Any, name: str) -> Any:
         """Return what stands for an attribute."""
         kind = type(owner)
-        if kind is dpnp.ndarray:
+        if kind is xp.ndarray:
             owner, kind = self.trace.capture(owner), LazyArray
         if kind in TRACED_COMPLEX and name in OF_COMPLEX:
             return self.trace.tape.derived(OF_COMPLEX[name], (owner,))
@@ -99,7 +98,7 @@ class AttributeWatcher(ComparisonWatcher):
         if known is not None:
             return self.read(value, self.guards.child(known[1], "attribute", name))
         if name in own or isinstance(found, types.MemberDescriptorType) or issubclass(kind, tuple):
-            return self.trace.capture(value) if type(value) is dpnp.ndarray else value  # the object is the trace's own
+            return self.trace.capture(value) if type(value) is xp.ndarray else value  # the object is the trace's own
         if type(value) is types.MethodType:
             self.class_member(kind, name, getattr(kind, name))
             self._known[id(value.__func__)] = value.__func__, self.guards.constant(value.__func__)
@@ -119,9 +118,9 @@ class AttributeWatcher(ComparisonWatcher):
 
     def _missing(self, owner: Any, name: str) -> None:
         """Guard that an object has no such attribute; what the getter of a property reads is guarded already."""
-        place = self.place_of(self._itself(owner)) if isinstance(owner, dpnp.ndarray) else None
+        place = self.place_of(self._itself(owner)) if isinstance(owner, xp.ndarray) else None
         if place is not None:
-            bare = self.guards.child(self.guards.constant(dpnp.ndarray), "without", (place, name))
+            bare = self.guards.child(self.guards.constant(xp.ndarray), "without", (place, name))
             if bare.guard is None:
                 self.guards.require(bare, "bare", (place, name))
         if is_plain(owner) or found_in(type(owner), name) is not None:
@@ -134,14 +133,14 @@ class AttributeWatcher(ComparisonWatcher):
 
     def set_attribute(self, value: Any, owner: Any, name: str) -> None:
         """Assign to an attribute; an object that was there before gets plain numbers."""
-        if not isinstance(owner, type | LazyArray | dpnp.ndarray | types.ModuleType):
+        if not isinstance(owner, type | LazyArray | xp.ndarray | types.ModuleType):
             self.class_member(type(owner), "__setattr__", type(owner).__setattr__)
         self._of_an_array(owner, name)
         found = found_in(type(owner), name)
         if hasattr(type(found), "__set__") and not isinstance(found, types.MemberDescriptorType) \
                 and not isinstance(owner, LazyArray):
             self.effect(f"{type(owner).__name__}.{name}", "how it is assigned is not followed")
-        settled = self.deeply(value) if isinstance(owner, LazyArray | dpnp.ndarray) else self._settled(value, owner)
+        settled = self.deeply(value) if isinstance(owner, LazyArray | xp.ndarray) else self._settled(value, owner)
         super().set_attribute(settled, owner, name)
 
     def target(self, owner: Any, name: str | None = None) -> Any:
@@ -150,7 +149,7 @@ class AttributeWatcher(ComparisonWatcher):
         return super().target(owner, name)
 
     def _of_an_array(self, owner: Any, name: str | None) -> None:
-        if isinstance(owner, dpnp.ndarray) and name is not None and not hasattr(LazyArray, name):
+        if isinstance(owner, xp.ndarray) and name is not None and not hasattr(LazyArray, name):
             self.effect(f"{name} of an array", "how it is assigned is not followed")
 
     def _settled(self, value: Any, owner: Any) -> Any:

@@ -11,12 +11,13 @@ from types import FrameType
 
 from tl_dpnp.errors import UnsupportedError
 from tl_dpnp.records import dataclass
+from tl_dpnp.runtime.package_name import NAME
 
 __all__ = ["Break", "HINTS", "NotFused", "break_here", "listing", "reader", "refusal", "user_frame"]
 
-_SPEC = importlib.util.find_spec("dpnp")  # there need not be one, and then there is no code of it to leave out
-_DPNP = str(Path(_SPEC.origin).parent) if _SPEC is not None and _SPEC.origin else str(Path(__file__).parent)
-_FOLDERS = (str(Path(__file__).parent), _DPNP)
+_SPEC = importlib.util.find_spec(NAME)  # there need not be one, and then there is no code of it to leave out
+_PACKAGE = str(Path(_SPEC.origin).parent) if _SPEC is not None and _SPEC.origin else str(Path(__file__).parent)
+_FOLDERS = (str(Path(__file__).parent), _PACKAGE)
 
 _BEFORE_OR_AFTER = "do it before or after the function"
 _PLAIN_OBJECTS = "use plain numbers, arrays, tuples, lists, dicts and data classes"
@@ -33,7 +34,7 @@ HINTS: dict[str, str] = {
     # what may be another thing at the next call
     "it may do anything, or give something else at each call": _BEFORE_OR_AFTER + ", and pass what it returns",
     "it may be another one at each call": "compare with `is`",
-    "what it holds may change without being seen": "pass a tuple or a dpnp array",
+    "what it holds may change without being seen": f"pass a tuple or a {NAME} array",
     "its value is read": "compute with the array itself, or read the value after the function",
     "its value is used as an index": "index with an array, or with a number that is an argument",
     "the data is given away": _BEFORE_OR_AFTER,
@@ -63,7 +64,7 @@ _PARTS = {
     "kernels do not compute with": "use float32 or float64",
     "out= ": "assign the result, or give an array of its shape and dtype in C order",
     "different queues": "put the arrays on one queue",
-    "depends on values": "use dpnp.where with three arguments",
+    "depends on values": f"use {NAME}.where with three arguments",
     " in code that is not followed": _BEFORE_OR_AFTER,
     " is not fused": "call it first or last, so that the rest is one kernel",
 }
@@ -140,7 +141,7 @@ def reader() -> str | None:
     """Return the function of dpnp that the user's code, or a library, has called, as it is written there."""
     frame, name = sys._getframe(1), None
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_FOLDERS):
-        if frame.f_code.co_filename.startswith(_DPNP):
-            name = f"dpnp.{frame.f_code.co_name}"
+        if frame.f_code.co_filename.startswith(_PACKAGE):
+            name = f"{NAME}.{frame.f_code.co_name}"
         frame = frame.f_back
     return name

@@ -8,13 +8,12 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-import dpnp
-
 from tl_dpnp.graph.fused import fuse
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.namespace import NAMESPACE, Namespace, recording
 from tl_dpnp.graph.operations import RECORDERS
 from tl_dpnp.graph.trace import active_trace
+from tl_dpnp.runtime.array_package import xp
 
 __all__ = ["function_of", "public_names"]
 
@@ -26,7 +25,7 @@ _USER = {"__name__": "xp", "__builtins__": builtins}
 
 def public_names() -> list[str]:
     """Return the names that dpnp has."""
-    return dir(dpnp)
+    return dir(xp)
 
 
 def function_of(name: str) -> Any:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import dpnp
-
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.plan import Registers, array_at
 from tl_dpnp.graph.traced_scalars import TRACED
-from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of, usm_array_of
-from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
+from tl_dpnp.runtime.array_package import Content, array_around, content_of, xp
 
 if TYPE_CHECKING:
     from tl_dpnp.graph.trace import Trace
@@ -94,7 +91,7 @@ class Template:
 
     def build(self, registers: Registers, scalars: Sequence[float]) -> tuple[list[Any], dict[str, Any]]:
         """Return the arguments and keywords of a call."""
-        given = [dpnp_array_of(array_at(place, registers)) for place in self._places]
+        given = [array_around(array_at(place, registers)) for place in self._places]
         return self._arguments(given, scalars), self._keywords(given, scalars)
 
     def keep(self, result: Any, registers: Registers) -> None:
@@ -118,18 +115,18 @@ class Template:
         self.lazies = []
         slots = iter(self._slots)
         for lazy in lazies:  # a function that returns an argument, such as one with out=
-            if isinstance(structure, dpnp.ndarray):
+            if isinstance(structure, xp.ndarray):
                 held = trace.registers[lazy._node.slot]
-                if held is usm_array_of(structure):
+                if held is content_of(structure):
                     return lazy
         return _lazy(trace, structure, slots)
 
 
 def _lazy(trace: Trace, value: Any, slots: Iterator[int]) -> Any:
     """Return a result with lazy arrays for arrays of dpnp, which are in registers."""
-    if isinstance(value, dpnp.ndarray | usm_ndarray):
+    if isinstance(value, xp.ndarray | Content):
         slot = next(slots)
-        return trace.register(slot) if isinstance(value, dpnp.ndarray) else value
+        return trace.register(slot) if isinstance(value, xp.ndarray) else value
     if type(value) in (list, tuple):
         return type(value)([_lazy(trace, part, slots) for part in value])
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -138,7 +135,7 @@ def _lazy(trace: Trace, value: Any, slots: Iterator[int]) -> Any:
 
 
 def _captured(trace: Trace, value: Any) -> Any:
-    if isinstance(value, dpnp.ndarray) and type(value) is not LazyArray:
+    if isinstance(value, xp.ndarray) and type(value) is not LazyArray:
         return trace.capture(value)
     if type(value) in (list, tuple):
         return type(value)([_captured(trace, part) for part in value])
@@ -146,9 +143,9 @@ def _captured(trace: Trace, value: Any) -> Any:
 
 
 def _plain_arrays(value: Any) -> list[Any]:
-    if isinstance(value, dpnp.ndarray):
-        return [usm_array_of(value)]
-    if isinstance(value, usm_ndarray):
+    if isinstance(value, xp.ndarray):
+        return [content_of(value)]
+    if isinstance(value, Content):
         return [value]
     if isinstance(value, list | tuple):
         return [array for part in value for array in _plain_arrays(part)]

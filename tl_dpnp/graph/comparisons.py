@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import dpnp
-
 from tl_dpnp.graph.class_checks import COMPARED, SHOWN, TAKEN, runs_user_code
 from tl_dpnp.graph.containers import ContainerReader, is_lazy_iterable
 from tl_dpnp.graph.interception import Interceptor
 from tl_dpnp.graph.keys import BY_IDENTITY
 from tl_dpnp.graph.reading import CONTAINERS, is_plain
+from tl_dpnp.runtime.array_package import xp
 
 __all__ = ["ComparisonWatcher", "is_known"]
 
@@ -88,5 +87,5 @@ class ComparisonWatcher(ContainerReader, Interceptor):
 def is_known(value: Any, methods: frozenset[str]) -> bool:
     """Return whether some methods of a value are none of the user's, or those of a value that is what it is."""
     kind = type(value)
-    return is_plain(value) or kind in (dpnp.ndarray, set, frozenset) or (
+    return is_plain(value) or kind in (xp.ndarray, set, frozenset) or (
         isinstance(value, BY_IDENTITY) and not runs_user_code(kind, methods))

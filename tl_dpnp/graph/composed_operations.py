@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
@@ -28,6 +27,8 @@ from tl_dpnp.graph.recorders import (
 )
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.views import broadcast, c_strides
+from tl_dpnp.runtime.array_package import new_like, xp
+from tl_dpnp.runtime.package_name import NAME
 
 __all__ = ["as_floating"]
 
@@ -35,7 +36,7 @@ __all__ = ["as_floating"]
 def as_floating(trace: Trace, x: Any) -> Any:
     """Return an array as dpnp's statistics convert it: integers in the default floating-point type."""
     [(node, _, queue)] = array_operands(trace, x)
-    dtype = node.dtype if node.dtype.kind == "c" else result_dtype(dpnp.var, (node.dtype,), queue)
+    dtype = node.dtype if node.dtype.kind == "c" else result_dtype(xp.var, (node.dtype,), queue)
     if dtype is None:
         raise NotFused(f"{node.dtype} is not converted to floating point")
     return recorded(trace, "astype", x, dtype, copy=False)
@@ -101,7 +102,7 @@ RECORDERS["std"], RECORDERS["var"] = _deviation(root=True), _deviation(root=Fals
 def _average(trace: Trace, a: Any, axis: Any = None, weights: Any = None, returned: Any = False,
              **keywords: Any) -> Any:
     if weights is not None or returned:
-        raise NotFused("dpnp looks whether the sum of the weights is zero", "write it with sum")
+        raise NotFused(f"{NAME} looks whether the sum of the weights is zero", "write it with sum")
     return recorded(trace, "mean", a, axis=axis, **keywords)
 
 
@@ -141,7 +142,7 @@ def _without_nan(reduction: str, neutral: float) -> Recorder:
         node = trace.operand(a)[0]
         if node.dtype is not None and node.dtype.kind == "c" and reduction == "sum" \
                 and not nansum_takes_whole_elements():
-            raise NotFused(f"of {node.dtype}, dpnp looks at the parts one by one")
+            raise NotFused(f"of {node.dtype}, {NAME} looks at the parts one by one")
         if node.dtype is not None and node.dtype.kind in "fc":
             a = _where(trace, recorded(trace, "logical_not", recorded(trace, "isnan", a)), a, neutral)
         return recorded(trace, reduction, a, *arguments, **keywords)
@@ -218,9 +219,9 @@ def _tri(trace: Trace, N: Any, /, M: Any = None, k: Any = 0, dtype: Any = np.flo
     rows, columns = static_integer(N), static_integer(N if M is None else M)
     if rows < 0 or columns < 0:
         raise NotFused("a size is negative")
-    like = dpnp.empty(0)
+    dtype, kind, queue = new_like(None)
     node = _triangle((rows, columns), static_integer(k))
-    return trace.lazy(Map(node.shape, like.dtype, "astype", (node,), like.dtype), like.usm_type, like.sycl_queue)
+    return trace.lazy(Map(node.shape, dtype, "astype", (node,), dtype), kind, queue)
 
 
 # --- norms -----------------------------------------------------------------------------------------------------------
@@ -234,7 +235,7 @@ def _norm(trace: Trace, x: Any, ord: Any = None, axis: Any = None, keepdims: Any
     x = as_floating(trace, x)
     whole = axis is None and (ord is None or (ord in ("f", "fro") and x.ndim == 2) or (ord == 2 and x.ndim == 1))
     if whole and x.dtype.itemsize < 4:
-        raise NotFused("dpnp's dot takes no half floats")
+        raise NotFused(f"{NAME}'s dot takes no half floats")
     given = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     axes = tuple(array_axis(place, x.ndim) for place in given)
     if whole or (len(axes) == 1 and ord in (None, 2)) or (

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import dpnp
-
 from tl_dpnp.graph.class_checks import TAKEN, runs_user_code
 from tl_dpnp.graph.guards import Path
 from tl_dpnp.graph.keys import BY_IDENTITY, CallKey
 from tl_dpnp.graph.reading import CONTAINERS, Reader, is_object, is_plain
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TRACED
-from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
+from tl_dpnp.runtime.array_package import Content, xp
+from tl_dpnp.runtime.package_name import NAME
 
 __all__ = ["ContainerReader", "is_lazy_iterable", "is_named_tuple"]
 
@@ -108,7 +107,7 @@ class ContainerReader(Reader):
         kind = type(value)
         return (
             is_plain(value) or kind in CONTAINERS or is_named_tuple(kind) or id(value) in self._views
-            or kind is dpnp.ndarray or (isinstance(value, BY_IDENTITY) and not runs_user_code(kind, TAKEN))
+            or kind is xp.ndarray or (isinstance(value, BY_IDENTITY) and not runs_user_code(kind, TAKEN))
             or kind in (set, frozenset)  # those from outside are effects already
         )
 
@@ -141,8 +140,8 @@ class ContainerReader(Reader):
                     self.take_in(part)
         elif kind is slice:
             self.take_in((value.start, value.stop, value.step))
-        elif not self.is_followed(value) and kind is not usm_ndarray:
-            self.effect(f"a {kind.__name__}", "what dpnp makes of it is not followed")
+        elif not self.is_followed(value) and kind is not Content:
+            self.effect(f"a {kind.__name__}", f"what {NAME} makes of it is not followed")
 
     def _all_of(self, value: Any, path: Path, left: list[int]) -> None:
         if id(value) in self._within:
@@ -160,7 +159,7 @@ class ContainerReader(Reader):
                 return
             child = self.guards.child(path, "item", key)
             child.covered = path.covered and not is_object(part)
-            if type(part) is dpnp.ndarray:
+            if type(part) is xp.ndarray:
                 if not path.covered:
                     self._waiting[id(part)] = part, child
                 continue

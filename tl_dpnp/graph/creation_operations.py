@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
+from tl_dpnp.graph.dpnp_rules import kind_of_several
 from tl_dpnp.graph.nodes import Arange, ComplexParameter, Map, Node, Parameter, number_node
 from tl_dpnp.graph.recorders import (
     RECORDERS,
@@ -22,18 +22,20 @@ from tl_dpnp.graph.recorders import (
     static_integer,
 )
 from tl_dpnp.graph.trace import Trace, fusable
+from tl_dpnp.runtime.array_package import new_like, xp
 
 __all__: list[str] = []
 
 
-def _made(trace: Trace, shape: tuple[int, ...], value: int | Node, like: Any) -> Any:
-    """Return a lazy array of this shape with the dtype, USM type and queue of `like`."""
+def _made(trace: Trace, shape: tuple[int, ...], value: int | Node, like: tuple[Any, str, Any]) -> Any:
+    """Return a lazy array of this shape; `like` has its dtype, kind of memory and queue."""
+    dtype, kind, queue = like
     if min(shape, default=0) < 0:
         raise NotFused("a size is negative")
-    if not fusable(like.dtype):
-        raise NotFused(f"kernels do not compute with {like.dtype}")
+    if not fusable(dtype):
+        raise NotFused(f"kernels do not compute with {dtype}")
     operand = number_node(value) if isinstance(value, int) else value
-    return trace.lazy(Map(shape, like.dtype, "astype", (operand,), like.dtype), like.usm_type, like.sycl_queue)
+    return trace.lazy(Map(shape, dtype, "astype", (operand,), dtype), kind, queue)
 
 
 def _shape(value: Any) -> tuple[int, ...]:
@@ -44,7 +46,7 @@ def _filled(value: int) -> Recorder:
     def record(trace: Trace, shape: Any, *, dtype: Any = None, order: Any = "C", usm_type: Any = "device",
                **keywords: Any) -> Any:
         only_defaults({**keywords, "order": order}, order="C", like=None, device=None, sycl_queue=None)
-        return _made(trace, _shape(shape), value, dpnp.empty(0, dtype=dtype, usm_type=usm_type))
+        return _made(trace, _shape(shape), value, new_like(dtype, usm_type))
 
     return record
 
@@ -54,7 +56,7 @@ def _filled_like(value: int | Node) -> Recorder:
         only_defaults({**keywords, "order": order}, order="C", subok=False, shape=None, device=None, usm_type=None,
                       sycl_queue=None)
         [(node, usm_type, queue)] = array_operands(trace, a)
-        like = dpnp.empty(0, dtype=node.dtype if dtype is None else dtype, usm_type=usm_type, sycl_queue=queue)
+        like = new_like(node.dtype if dtype is None else dtype, usm_type, queue)
         return _made(trace, node.shape, value, like)
 
     return record
@@ -70,7 +72,7 @@ def _value(trace: Trace, fill_value: Any, dtype: Any) -> tuple[Node, Any]:
     if queue is not None:
         raise NotFused("the value is an array", "use broadcast_to")
     own = descriptor(node, fill_value)
-    dtype = dpnp.full((), own).dtype if dtype is None else np.dtype(dtype)
+    dtype = xp.full((), own).dtype if dtype is None else np.dtype(dtype)
     # What becomes of numbers that a type has not is dpnp's business.
     if isinstance(node, Parameter):
         holds = dtype.kind in ("c" if isinstance(node, ComplexParameter) else "fc")
@@ -86,7 +88,7 @@ def _full(trace: Trace, shape: Any, fill_value: Any, *, dtype: Any = None, order
           **keywords: Any) -> Any:
     only_defaults({**keywords, "order": order}, order="C", like=None, device=None, sycl_queue=None)
     node, dtype = _value(trace, fill_value, dtype)
-    return _made(trace, _shape(shape), node, dpnp.empty(0, dtype=dtype, usm_type=usm_type or "device"))
+    return _made(trace, _shape(shape), node, new_like(dtype, usm_type or "device"))
 
 
 @records("full_like")
@@ -103,7 +105,7 @@ def _eye(trace: Trace, N: Any, /, M: Any = None, k: Any = 0, dtype: Any = None, 
     only_defaults({**keywords, "order": order}, order="C", like=None, device=None, sycl_queue=None)
     shape = static_integer(N), static_integer(N if M is None else M)
     diagonal = _on_diagonal(shape, static_integer(k))
-    return _made(trace, shape, diagonal, dpnp.empty(0, dtype=dtype, usm_type=usm_type))
+    return _made(trace, shape, diagonal, new_like(dtype, usm_type))
 
 
 def _on_diagonal(shape: tuple[int, int], k: int) -> Node:
@@ -124,7 +126,7 @@ def _diag(trace: Trace, v: Any, /, k: Any = 0, **keywords: Any) -> Any:
         return recorded(trace, "diagonal", v, offset)
     size = v.size + abs(offset)
     if offset:
-        like = dpnp.empty(0, dtype=v.dtype, usm_type=v.usm_type, sycl_queue=v.sycl_queue)
+        like = new_like(v.dtype, *trace.operand(v)[1:])
         v = recorded(trace, "concatenate", [v, _made(trace, (abs(offset),), 0, like)])
     along = recorded(trace, "expand_dims", v, -1 if offset > 0 else 0)  # an element by its row, or by its column
     operand = trace.operand(along)
@@ -151,7 +153,7 @@ def _meshgrid(trace: Trace, *xi: Any, copy: Any = True, sparse: Any = False, ind
     for x, place in zip(xi, places, strict=True):
         x = recorded(trace, "reshape", x, tuple(x.size if axis == place else 1 for axis in range(len(xi))))
         results.append(recorded(trace, "copy", x if sparse else recorded(trace, "broadcast_to", x, shape)))
-    return results
+    return kind_of_several("meshgrid")(results)
 
 
 @records("identity")

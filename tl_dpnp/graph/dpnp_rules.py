@@ -1,16 +1,20 @@
-"""Rules that versions of dpnp differ in: the installed one is asked, once.  Tested with dpnp 0.15.0 and 0.20.0."""
+"""Rules that dpnp, its versions and CuPy differ in: the installed one is asked, once.
+
+Tested with dpnp 0.15.0 and 0.20.0 and CuPy 14.2.
+"""
 
 from __future__ import annotations
 
 import functools
 from typing import Any
 
-import dpnp
 import numpy as np
 
+from tl_dpnp.runtime.array_package import xp
+
 __all__ = [
-    "einsum_sees_diagonals", "nansum_takes_whole_elements", "raise_singular", "singular_inverse_is_an_error",
-    "solves_stacks_of_vectors",
+    "einsum_sees_diagonals", "indices_wrap", "kind_of_several", "nansum_takes_whole_elements", "raise_singular",
+    "real_is_a_view", "shifts_keep_the_sign", "singular_inverse_is_an_error", "solves_stacks_of_vectors",
 ]
 
 
@@ -19,7 +23,7 @@ def singular_inverse_is_an_error() -> bool:
     """Return whether `dpnp.linalg.inv` raises an error for a singular matrix in a batch: dpnp 0.15 gives infinities."""
     try:
         raise_singular("inv", np.array([False, True]))
-    except dpnp.linalg.LinAlgError:
+    except getattr(xp.linalg, "LinAlgError", np.linalg.LinAlgError):
         return True
     return False
 
@@ -29,8 +33,8 @@ def raise_singular(name: str, singular: np.ndarray[Any, Any]) -> None:
 
     In dpnp 0.20 it depends on their places: `solve` has one for the first matrix, and one of MKL's for others.
     """
-    matrices = dpnp.asarray(np.where(singular.reshape(-1, 1, 1), 0, np.eye(2)))
-    getattr(dpnp.linalg, name)(*((matrices, matrices) if name == "solve" else (matrices,)))
+    matrices = xp.asarray(np.where(singular.reshape(-1, 1, 1), 0, np.eye(2)))
+    getattr(xp.linalg, name)(*((matrices, matrices) if name == "solve" else (matrices,)))
 
 
 @functools.cache
@@ -39,19 +43,48 @@ def solves_stacks_of_vectors() -> bool:
 
     In dpnp 0.20 they are matrices, as in NumPy 2 (`numpy.linalg.solve`, changed in version 2.0).
     """
-    matrices = dpnp.asarray(np.stack([np.eye(2, dtype="f4")] * 2))
-    return bool(dpnp.linalg.solve(matrices, dpnp.asarray(np.eye(2, dtype="f4"))).ndim == 2)
+    matrices = xp.asarray(np.stack([np.eye(2, dtype="f4")] * 2))
+    return bool(xp.linalg.solve(matrices, xp.asarray(np.eye(2, dtype="f4"))).ndim == 2)
 
 
 @functools.cache
 def nansum_takes_whole_elements() -> bool:
     """Return whether a complex number with NaN in one part counts as 0 in `dpnp.nansum`: in dpnp 0.20 the part does."""
-    return bool(dpnp.nansum(dpnp.asarray([complex(1, np.nan)])).asnumpy().real == 0)
+    return bool(xp.asnumpy(xp.nansum(xp.asarray([complex(1, np.nan)]))).real == 0)
 
 
 @functools.cache
 def einsum_sees_diagonals() -> bool:
     """Return whether the diagonal that `dpnp.einsum` gives is a view, as in NumPy: dpnp 0.15 copies it."""
-    matrix = dpnp.zeros((2, 2), dtype="f4")
-    dpnp.einsum("ii->i", matrix)[...] = 1
+    matrix = xp.zeros((2, 2), dtype="f4")
+    xp.einsum("ii->i", matrix)[...] = 1
     return bool(matrix[0, 0] == 1)
+
+
+@functools.cache
+def indices_wrap() -> bool:
+    """Return whether an index beyond an axis counts from its other end again, as in CuPy; in dpnp it is moved to the
+    end.
+    """
+    return bool(xp.asnumpy(xp.take(xp.arange(3), xp.asarray([4])))[0] == 1)
+
+
+@functools.cache
+def real_is_a_view() -> bool:
+    """Return whether the function `real` shares memory with complex numbers, as in CuPy; dpnp copies."""
+    numbers = xp.zeros(1, dtype="c8")
+    xp.real(numbers)[...] = 1
+    return bool(xp.asnumpy(numbers)[0] == 1)
+
+
+@functools.cache
+def shifts_keep_the_sign() -> bool:
+    """Return whether a number below 0 is shifted to the right by a negative count to -1, as in CUDA; in dpnp to 0."""
+    return bool(xp.asnumpy(xp.right_shift(xp.asarray([-2]), xp.asarray([-1])))[0] == -1)
+
+
+@functools.cache
+def kind_of_several(name: str) -> type:
+    """Return what has the results of a function of several vectors: a list or a tuple."""
+    vectors = [xp.ones(1, dtype="f4")] * 2
+    return type(getattr(xp, name)(*vectors))

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
+from tl_dpnp.graph.dpnp_rules import real_is_a_view, shifts_keep_the_sign
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.inference import result_dtype, takes_in_place
 from tl_dpnp.graph.lazy import LazyArray
@@ -32,6 +32,8 @@ from tl_dpnp.graph.recorders import (
 from tl_dpnp.graph.trace import Trace, fusable
 from tl_dpnp.graph.traced_scalars import TRACED, plain
 from tl_dpnp.graph.views import slice_axes
+from tl_dpnp.runtime.array_package import describe, xp
+from tl_dpnp.runtime.package_name import NAME
 
 __all__: list[str] = []
 
@@ -53,6 +55,8 @@ def _elementwise(kind: str, function: Any) -> Recorder:
                            for value in trace.tape.fix_all(values, TRACED))
         operands = [trace.operand(value) for value in values]
         nodes, queue = [node for node, _, _ in operands], trace.placed(operands)[1]
+        if kind == "right_shift" and nodes[1].dtype is not None and shifts_keep_the_sign():
+            raise NotFused("the shift may be negative")
         node = _map(kind, function, nodes, values, queue)
         if out is values[0]:
             _check_in_place(function, nodes, values, queue)
@@ -64,7 +68,7 @@ def _elementwise(kind: str, function: Any) -> Recorder:
 def _check_in_place(function: Any, nodes: Sequence[Node], values: Sequence[Any], queue: Any) -> None:
     """Raise `NotFused` where dpnp refuses the first operand, an array, as the result."""
     if not takes_in_place(function, tuple(map(descriptor, nodes, values)), queue):
-        raise NotFused("the first operand is out= as well, which dpnp refuses here")
+        raise NotFused(f"the first operand is out= as well, which {NAME} refuses here")
 
 
 def _map(kind: str, function: Any, nodes: Sequence[Node], values: Sequence[Any], queue: Any) -> Map:
@@ -117,7 +121,7 @@ def _computing_dtype(
         return np.dtype(bool)
     if FUNCTIONS[kind].computes == "result":
         return dtype
-    common = nodes[0].dtype if len(nodes) == 1 else result_dtype(dpnp.add, described, queue)
+    common = nodes[0].dtype if len(nodes) == 1 else result_dtype(xp.add, described, queue)
     if common is None:
         raise NotFused(f"{kind} of {', '.join(map(str, described))} is not fused")
     return np.dtype(np.int8) if common.kind == "b" else common
@@ -134,8 +138,8 @@ def _check_number(value: Any, type: np.dtype[Any]) -> None:
 
 
 for _kind in FUNCTIONS:
-    if _kind not in ("where", "astype", "clip", "pow", "round", "real") and hasattr(dpnp, _kind):
-        RECORDERS[_kind] = _elementwise(_kind, getattr(dpnp, _kind))
+    if _kind not in ("where", "astype", "clip", "pow", "round", "real") and hasattr(xp, _kind):
+        RECORDERS[_kind] = _elementwise(_kind, getattr(xp, _kind))
 for _alias, _name in {"true_divide": "divide", "absolute": "abs", "bitwise_not": "invert", "mod": "remainder",
                       "conj": "conjugate"}.items():
     RECORDERS[_alias] = RECORDERS[_name]
@@ -154,11 +158,11 @@ def _power(trace: Trace, base: Any, exponent: Any, out: Any = None, **keywords: 
     nodes = [node for node, _, _ in operands]
     queue = trace.placed(operands)[1]
     described = tuple(descriptor(node, value) for node, value in zip(nodes, (base, exponent), strict=True))
-    dtype = result_dtype(dpnp.power, described, queue)
+    dtype = result_dtype(xp.power, described, queue)
     if dtype is None or dtype.kind in "bc" or not fusable(dtype):
         raise NotFused(f"power of {', '.join(map(str, described))} is not fused")
     if out is base:
-        _check_in_place(dpnp.power, nodes, (base, exponent), queue)
+        _check_in_place(xp.power, nodes, (base, exponent), queue)
     halves = 2 * exponent if type(exponent) in (int, float) else 0
     is_root = halves % 2 == 1
     if operands[0][2] is not None and 0 < abs(halves) <= (_MOST_ROOTS if is_root else 2 * _MOST_FACTORS) and (
@@ -167,9 +171,9 @@ def _power(trace: Trace, base: Any, exponent: Any, out: Any = None, **keywords: 
         return result_array(trace, _product_of(nodes[0], int(halves), dtype), operands[:1], out)
     if dtype.kind != "f":
         raise NotFused(f"of integers, only powers with the exponents 1 to {_MOST_FACTORS} are fused", "write a product")
-    if not queue.sycl_device.has_aspect_fp64:
+    if not describe(queue).has_fp64:
         raise NotFused("powers are computed in float64")
-    node = _map("pow", dpnp.power, nodes, (base, exponent), queue)
+    node = _map("pow", xp.power, nodes, (base, exponent), queue)
     return result_array(trace, node, operands, out)
 
 
@@ -205,7 +209,7 @@ def _round(trace: Trace, x: Any, /, decimals: Any = 0, out: Any = None, **keywor
     """Record rounding to whole numbers; dpnp scales by powers of ten in its own way."""
     only_defaults({**keywords, "decimals": static_integer(decimals)}, decimals=0, dtype=None)
     operand = trace.operand(x)
-    return result_array(trace, _map("round", dpnp.round, [operand[0]], [x], operand[2]), [operand], out)
+    return result_array(trace, _map("round", xp.round, [operand[0]], [x], operand[2]), [operand], out)
 
 
 @records("where")
@@ -217,7 +221,7 @@ def _where(trace: Trace, *values: Any, out: Any = None, **keywords: Any) -> Any:
     nodes = [node for node, _, _ in operands]
     if isinstance(nodes[0], Number | Parameter):
         raise NotFused("the condition is no array")
-    return result_array(trace, _map("where", dpnp.where, nodes, values, trace.placed(operands)[1]), operands, out)
+    return result_array(trace, _map("where", xp.where, nodes, values, trace.placed(operands)[1]), operands, out)
 
 
 @records("clip")
@@ -226,8 +230,8 @@ def _clip(trace: Trace, a: Any, a_min: Any = None, a_max: Any = None, out: Any =
     values = [value for value in (a, a_min, a_max) if value is not None]
     if len(values) == 1:
         raise NotFused("there is no limit")
-    kind, function = ("clip", dpnp.clip) if len(values) == 3 else (
-        ("minimum", dpnp.minimum) if a_min is None else ("maximum", dpnp.maximum))
+    kind, function = ("clip", xp.clip) if len(values) == 3 else (
+        ("minimum", xp.minimum) if a_min is None else ("maximum", xp.maximum))
     operands = [trace.operand(value) for value in values]
     nodes = [node for node, _, _ in operands]
     node = _map(kind, function, nodes, values, trace.placed(operands)[1])
@@ -243,14 +247,14 @@ def _astype(trace: Trace, x: Any, dtype: Any, order: Any = "K", casting: Any = "
     operand = trace.operand(x)
     node = operand[0]
     try:
-        new = dpnp.dtype(dtype)
+        new = xp.dtype(dtype)
     except TypeError:
         raise NotFused(f"{dtype!r} is no dtype") from None
     if new == node.dtype and not copy:
         return x if type(x) is LazyArray else trace.capture(x)
     loses = node.dtype is not None and node.dtype.kind == "c" and new.kind != "c"
     if loses or not np.can_cast(node.dtype, new, casting) or result_dtype(
-        dpnp.ndarray.astype, (node.dtype,), operand[2], dtype=new
+        xp.ndarray.astype, (node.dtype,), operand[2], dtype=new
     ) != new:
         raise NotFused(f"{node.dtype} is not cast to {new}")
     return result_array(trace, Map(node.shape, new, "astype", (node,), new), [operand])
@@ -260,7 +264,20 @@ def _astype(trace: Trace, x: Any, dtype: Any, order: Any = "K", casting: Any = "
 def _real(trace: Trace, a: Any) -> Any:
     """Record the real parts; an array that has no imaginary parts is returned, as dpnp does."""
     check_arrays(a)
-    return _elementwise("real", dpnp.real)(trace, a) if a.dtype.kind == "c" else a
+    return _part("real", trace, a) if a.dtype.kind == "c" else a
+
+
+@records("imag")
+def _imag(trace: Trace, a: Any) -> Any:
+    """Record the imaginary parts of complex numbers."""
+    return _part("imag", trace, a)
+
+
+def _part(name: str, trace: Trace, a: Any) -> Any:
+    """Record a part of complex numbers, in memory of its own as dpnp's function has it, or as a view as in CuPy."""
+    if a.dtype.kind == "c" and real_is_a_view():
+        return recorded(trace, f"ndarray.{name}", a)
+    return _elementwise(name, getattr(xp, name))(trace, a)
 
 
 @records("copy")
@@ -311,7 +328,7 @@ def _reduction(kind: str, function: Any) -> Recorder:
 
 
 for _kind in ("sum", "prod", "max", "min", "mean", "any", "all"):
-    RECORDERS[_kind] = _reduction(_kind, getattr(dpnp, _kind))
+    RECORDERS[_kind] = _reduction(_kind, getattr(xp, _kind))
 
 #: Elements of an axis that one work-group may accumulate; dpnp spreads more over work-groups.
 _MOST_ACCUMULATED = 1 << 14
@@ -337,5 +354,5 @@ def _accumulation(kind: str, function: Any) -> Recorder:
     return record
 
 
-RECORDERS["cumsum"], RECORDERS["cumprod"] = _accumulation("sum", dpnp.cumsum), _accumulation("prod", dpnp.cumprod)
+RECORDERS["cumsum"], RECORDERS["cumprod"] = _accumulation("sum", xp.cumsum), _accumulation("prod", xp.cumprod)
 RECORDERS["amax"], RECORDERS["amin"] = RECORDERS["max"], RECORDERS["min"]

@@ -11,6 +11,7 @@ from tl_dpnp.graph.kernel_summary import KernelSummary, count, size
 from tl_dpnp.graph.plan import CallStep, KernelStep
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.records import dataclass
+from tl_dpnp.runtime.package_name import NAME
 
 __all__ = ["Explanation", "KernelSummary"]
 
@@ -73,14 +74,14 @@ class Explanation:
 
     def __str__(self) -> str:
         if self.trace.left is not None:
-            return f"{self.function} runs in dpnp as it is:\n  {self.trace.left}"
+            return f"{self.function} runs in {NAME} as it is:\n  {self.trace.left}"
         lines = [
             f"{self.function}: {self.launches_before} operations became {count(len(self.kernels), 'kernel')} and "
-            f"{count(len(self.calls), 'call')} of dpnp; {size(self.bytes_before)} moved before, "
+            f"{count(len(self.calls), 'call')} of {NAME}; {size(self.bytes_before)} moved before, "
             f"{size(self.bytes)} now",
         ]
         lines += [f"  {line}" for kernel in self.kernels for line in str(kernel).splitlines()]
-        lines += [f"  dpnp.{name}" for name in self.calls]
+        lines += [f"  {NAME}.{name}" for name in self.calls]
         if self.dynamic:
             lines.append(f"sizes that kernels are given: {', '.join(self.dynamic)}")
         if self.static:

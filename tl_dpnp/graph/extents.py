@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tl_dpnp.graph.nodes import Array, Node, Part, Reshape, View, operands_of
-from tl_dpnp.runtime.sycl.dpctl_adapter import address_of
+from tl_dpnp.runtime.array_package import address_of, base_of_addresses, element_strides_of
 
 __all__ = ["base_of", "extent_in", "extent_of", "is_reversed", "location", "reach"]
 
@@ -25,13 +25,13 @@ def _span(first: int, shape: Sequence[int], strides: Sequence[int], itemsize: in
 
 
 def extent_of(array: Any) -> tuple[int, int]:
-    """Return the first byte of a `usm_ndarray` and the one behind its last."""
-    return _span(address_of(array), array.shape, array.strides, array.itemsize)
+    """Return the first byte of the content of an array and the one behind its last."""
+    return _span(address_of(array), array.shape, element_strides_of(array), array.itemsize)
 
 
 def extent_in(array: Array, held: Any) -> tuple[int, int]:
     """Return the first byte of a node in memory, `held` or not allocated yet, and the one behind its last."""
-    first = address_of(held) if held is not None else 0
+    first = base_of_addresses(held) if held is not None else 0
     return _span(first + array.offset * array.dtype.itemsize, array.shape, array.strides, array.dtype.itemsize)
 
 

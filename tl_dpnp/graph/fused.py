@@ -24,6 +24,7 @@ from tl_dpnp.graph.history import History
 from tl_dpnp.graph.interception import Interceptor, called_method
 from tl_dpnp.graph.keys import CallKey
 from tl_dpnp.graph.observation import Observer
+from tl_dpnp.graph.own_memory import give_arrays
 from tl_dpnp.graph.placeholders import placeholders
 from tl_dpnp.graph.plan import Call, Make
 from tl_dpnp.graph.plan_store import MOST_KEYS, PlanStore
@@ -41,9 +42,10 @@ from tl_dpnp.graph.trace import Trace, active_trace
 from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.varying import NamedArray, Varying
 from tl_dpnp.logs import check_setting
+from tl_dpnp.runtime.array_package import CALLS_BEFORE
 from tl_dpnp.runtime.forking import check_process
 from tl_dpnp.runtime.kernel import Kernel
-from tl_dpnp.runtime.sycl.host_calls import CALLS_BEFORE
+from tl_dpnp.runtime.package_name import NAME
 from tl_dpnp.runtime.watching import MACHINE_CODE, door
 
 __all__ = ["FusedFunction", "explain", "fuse"]
@@ -288,6 +290,7 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
         breaks = trace.breaks + [b for b in again if b not in trace.breaks]
         history.report(breaks, self._is_strict, self.on_break == "warn")
         if specialization is None:
+            give_arrays(trace)
             value = restored(trace, raw)
             del raw
         else:
@@ -319,6 +322,7 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
                 self._history.traced(tuple(key.parts), trace, None, None, None)
         if trace.breaks:
             self._history.report(trace.breaks, self._is_strict, self.on_break == "warn")
+        give_arrays(trace)
         if is_kept(trace):  # stand-ins, in the result or elsewhere
             value = restored(trace, raw)
             del raw
@@ -457,7 +461,7 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
 door(FusedFunction, "__call__", lambda fused: (fused.name, MACHINE_CODE if fused.enabled else "", {}))
 door(FusedFunction, "_trace_call", lambda fused: (f"trace of {fused.name}", "", {}), "compile")
 door(FusedFunction, "_trace_again", lambda fused: (f"trace of {fused.name}", "", {}))
-door(FusedFunction, "_in_dpnp", lambda fused: (f"{fused.name} in dpnp", "", {}))
+door(FusedFunction, "_in_dpnp", lambda fused: (f"{fused.name} in {NAME}", "", {}))
 
 
 def function_of(function: Any) -> types.FunctionType | None:

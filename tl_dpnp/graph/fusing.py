@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import dpnp
-
-from tl_dpnp.errors import TLTypeError
+from tl_dpnp.errors import TLTypeError, UnsupportedError
 from tl_dpnp.graph.explain import Explanation
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.trace import Trace, active_trace
+from tl_dpnp.runtime.array_package import settles_in_place, xp
 from tl_dpnp.runtime.forking import check_process
+from tl_dpnp.runtime.package_name import NAME
 
 __all__ = ["fusing"]
 
@@ -35,9 +35,11 @@ class fusing:  # noqa: N801  # a function to its users, like contextlib's
     """
 
     def __init__(self, *arrays: Any) -> None:
+        if not settles_in_place:
+            raise UnsupportedError(f"fusing takes no block of {NAME}'s arrays: write a function, for tl_dpnp.fuse")
         for array in arrays:
-            if not isinstance(array, dpnp.ndarray):
-                raise TLTypeError(f"fusing takes dpnp arrays, not a {type(array).__name__}")
+            if not isinstance(array, xp.ndarray):
+                raise TLTypeError(f"fusing takes {NAME} arrays, not a {type(array).__name__}")
         self._arrays = arrays
         self._trace = Trace()
         self._outer: Trace | None = None

@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from tl_dpnp.graph.keys import array_facts
 from tl_dpnp.records import dataclass
-from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
+from tl_dpnp.runtime.array_package import array_facts, content_of, xp
 from tl_dpnp.runtime.sycl.fixed_places import Fixed
 
 __all__ = ["Check", "Guards", "Path", "same_value"]
@@ -213,11 +212,9 @@ class _Writer:
     constants of it."""
 
     def __init__(self, other: Mapping[str, str] = MappingProxyType({})) -> None:
-        import dpnp
-
         self.variables: dict[str, Any] = {
-            "find_global": _global, "same_value": same_value, "array_type": dpnp.ndarray, "array_facts": array_facts,
-            "usm_array_of": usm_array_of, "is_not": operator.is_not,
+            "find_global": _global, "same_value": same_value, "array_type": xp.ndarray, "array_facts": array_facts,
+            "usm_array_of": content_of, "is_not": operator.is_not,
         }
         self.texts = {**_GUARDS, **other}
         self.names: dict[Path, str] = {}

@@ -17,6 +17,7 @@ from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.varying import NamedArray
 from tl_dpnp.logs import is_wanted, log
 from tl_dpnp.records import dataclass
+from tl_dpnp.runtime.package_name import NAME
 
 __all__ = ["History"]
 
@@ -199,7 +200,7 @@ class History:
         if found not in self._said:
             self._said.add(found)
             log("breaks", [f"{self.name}: {found}"])
-            warn(f"{self.name} runs in dpnp as it is, without fusion: {reason}; {hint}", FusionWarning)
+            warn(f"{self.name} runs in {NAME} as it is, without fusion: {reason}; {hint}", FusionWarning)
         return found
 
     def _varying_axes(self) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
+from tl_dpnp.runtime.array_package import content_of, ones
 
 __all__ = ["result_dtype", "takes_in_place"]
 
@@ -40,17 +40,15 @@ def takes_in_place(function: Callable[..., Any], operands: tuple[Any, ...], queu
 def _asked(
     function: Callable[..., Any], operands: tuple[Any, ...], queue: Any, keywords: dict[str, Any], *, in_place: bool
 ) -> np.dtype[Any] | None:
-    import dpnp
-
     named = tuple((type(x), x if isinstance(x, bool | int | np.dtype) else None) for x in operands)
     key = (function, named, queue, tuple(sorted((name, str(value)) for name, value in keywords.items())), in_place)
     if key not in _answers:
         if len(_answers) >= _MOST:
             _answers.clear()
-        given = [dpnp.ones((1,), dtype=x, sycl_queue=queue) if isinstance(x, np.dtype) else x for x in operands]
+        given = [ones((1,), x, queue) if isinstance(x, np.dtype) else x for x in operands]
         out = {"out": given[0]} if in_place else {}
         try:
-            _answers[key] = usm_array_of(function(*given, **keywords, **out)).dtype
+            _answers[key] = content_of(function(*given, **keywords, **out)).dtype
         except Exception:  # whatever it raises, dpnp will raise it again where the user can see it
             _answers[key] = None
     return _answers[key]

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable
 from itertools import chain, repeat
 from typing import Any
 
-import dpnp
 import numpy as np
 
 from tl_dpnp.graph.apart import Apart, is_followed_property, is_made_by_user
@@ -29,6 +28,7 @@ from tl_dpnp.graph.replacing import replacing
 from tl_dpnp.graph.rewriting import HOOKS, NAME, hook_cells, rewritten
 from tl_dpnp.graph.trace import Trace, this_thread
 from tl_dpnp.graph.traced_scalars import OPERANDS, TRACED, TRACED_KINDS, plain
+from tl_dpnp.runtime.array_package import bare_array, xp
 
 __all__ = ["Interceptor", "called_by", "called_method", "hashable", "makers", "stood_for"]
 
@@ -55,7 +55,7 @@ _OF_ATTRIBUTES: dict[Any, str] = {getattr: "_getattr", setattr: "_setattr", hasa
 #: Functions of which hooks remember what is called in their place.
 _MOST_COPIES = 256
 #: Types of what holds no stand-ins, or is the caller's own where it is stored.
-_HOLDS_NOTHING = frozenset((LazyArray, dpnp.ndarray, np.ndarray, bool, int, float, complex, str, bytes, type(None)))
+_HOLDS_NOTHING = frozenset((LazyArray, xp.ndarray, np.ndarray, bool, int, float, complex, str, bytes, type(None)))
 #: Owners of methods in C that know nothing of arrays but their operators.
 _OF_CONTAINERS = (list, dict, tuple, set)
 _OF_DATA = (list, dict, tuple, set, str, bytes, int, float, complex)
@@ -66,12 +66,12 @@ _COMPARING = ("sort", "remove")
 _OF_PYTHON = frozenset((types.ModuleType, str, list, dict, tuple, int, float, type(None), *TRACED))
 
 #: An array of dpnp, for whoever asks for no more than its class, and what lazy arrays have that it has not.
-_AN_ARRAY = object.__new__(dpnp.ndarray)
+_AN_ARRAY = bare_array
 _OF_LAZY_ARRAYS = frozenset(dir(LazyArray)).difference(dir(_AN_ARRAY))
 
 #: The types that stand-ins have for the user.
 _STANDS_FOR: dict[type, type] = {
-    LazyArray: dpnp.ndarray, **{traced: kind for kind, traced in TRACED_KINDS.items()},
+    LazyArray: xp.ndarray, **{traced: kind for kind, traced in TRACED_KINDS.items()},
 }
 
 
@@ -113,15 +113,15 @@ class Interceptor(Apart):
 
     def name(self, value: Any, name: str) -> Any:
         """Return what stands for the value of a global or closure variable."""
-        return self.trace.capture(value) if type(value) is dpnp.ndarray else value
+        return self.trace.capture(value) if type(value) is xp.ndarray else value
 
     def attribute(self, owner: Any, name: str) -> Any:
         """Return what stands for an attribute."""
-        if type(owner) is dpnp.ndarray:
+        if type(owner) is xp.ndarray:
             owner = self.trace.capture(owner)
         if type(owner) is LazyArray:
             bearing = _AN_ARRAY if name in _OF_LAZY_ARRAYS else self.bearing(owner, name)
-            value = dpnp.ndarray if name == "__class__" else getattr(bearing, name)
+            value = xp.ndarray if name == "__class__" else getattr(bearing, name)
         elif type(owner) in _OF_PYTHON:
             value = getattr(owner, name)
         else:
@@ -129,7 +129,7 @@ class Interceptor(Apart):
             if type(found) is property and is_followed_property(type(owner), found) and not isinstance(owner, type):
                 return self.call(found.fget)(owner)
             value = self.value_of(owner, name, found)
-        return self.trace.capture(value) if type(value) is dpnp.ndarray else value
+        return self.trace.capture(value) if type(value) is xp.ndarray else value
 
     def bearing(self, owner: Any, name: str) -> Any:
         """Return what has an attribute: those of arrays that dpnp knows nothing of belong to the caller's own."""
@@ -142,26 +142,26 @@ class Interceptor(Apart):
 
     def item(self, owner: Any, key: Any) -> Any:
         """Return what stands for an element."""
-        if type(owner) is dpnp.ndarray:
+        if type(owner) is xp.ndarray:
             owner = self.trace.capture(owner)
         value = self.item_of(owner, key)
-        return self.trace.capture(value) if type(value) is dpnp.ndarray else value
+        return self.trace.capture(value) if type(value) is xp.ndarray else value
 
     def axis_size(self, owner: Any, axis: int) -> Any:
         """Return the size of an axis; whoever looks at that of one may do without knowing those of others."""
-        if type(owner) is dpnp.ndarray:
+        if type(owner) is xp.ndarray:
             owner = self.trace.capture(owner)
         return owner._axis_size(axis) if type(owner) is LazyArray else self.item(self.attribute(owner, "shape"), axis)
 
     def iterate(self, values: Any) -> Any:
         """Return what stands for something that is iterated over."""
-        if type(values) is dpnp.ndarray:
+        if type(values) is xp.ndarray:
             return self.trace.capture(values)
         return self._lazily(values) if type(values) in (list, tuple) else self.each_apart(values)
 
     def _lazily(self, values: Iterable[Any]) -> Any:
         for value in values:
-            yield self.trace.capture(value) if type(value) is dpnp.ndarray else value
+            yield self.trace.capture(value) if type(value) is xp.ndarray else value
 
     def unpack(self, values: Any, pattern: Any) -> Any:
         """Return what stands for something that is unpacked, some of its elements again."""
@@ -207,9 +207,9 @@ class Interceptor(Apart):
                     return known
         if name in ("is_", "is_not"):
             return OPERATORS[name](self._itself(one), self._itself(other))
-        if type(one) is dpnp.ndarray:
+        if type(one) is xp.ndarray:
             one = self.trace.capture(one)
-        if type(other) is dpnp.ndarray:
+        if type(other) is xp.ndarray:
             other = self.trace.capture(other)
         operation = OPERATORS[name]
         if self.compares_arrays(operation, (one, other)):
@@ -225,7 +225,7 @@ class Interceptor(Apart):
     def operand(self, value: Any) -> Any:
         """Return what stands for an operand whose truth value, text or sign is asked for."""
         self.expect(value)
-        return self.trace.capture(value) if type(value) is dpnp.ndarray else value
+        return self.trace.capture(value) if type(value) is xp.ndarray else value
 
     def shown(self, value: Any) -> Any:
         """Return what stands for a value whose text is asked for."""
@@ -247,7 +247,7 @@ class Interceptor(Apart):
 
     def changing(self, owner: Any) -> Any:
         """Return what stands for an object that is changed."""
-        return self.trace.capture(owner) if type(owner) is dpnp.ndarray else owner
+        return self.trace.capture(owner) if type(owner) is xp.ndarray else owner
 
     def _changes(self, owner: Any, values: Iterable[Any]) -> None:
         """Remember what is changed so that it may hold stand-ins: not by arrays alone, the caller's own or new ones."""
@@ -344,7 +344,7 @@ class Interceptor(Apart):
         owner = function.__self__
         if type(owner) is LazyArray:
             return function
-        if type(owner) is dpnp.ndarray:
+        if type(owner) is xp.ndarray:
             method: Callable[..., Any] = getattr(self.trace.capture(owner), function.__func__.__name__)
             return method
         return types.MethodType(self.call(function.__func__), owner)
@@ -448,7 +448,7 @@ class Interceptor(Apart):
     def of_its_class(self, value: Any, kinds: Any) -> Any:
         """Return what is asked whether it is an instance: of arrays, one of dpnp's, unless code of the user decides."""
         is_lazy = type(value) is LazyArray and all(
-            is_decided_by_classes(dpnp.ndarray, kind) for kind in checked_classes(kinds))
+            is_decided_by_classes(xp.ndarray, kind) for kind in checked_classes(kinds))
         return _AN_ARRAY if is_lazy else value
 
     def _named(self, keywords: dict[str, Any]) -> dict[str, Any]:
@@ -487,10 +487,10 @@ class Interceptor(Apart):
         return value
 
     def _passed(self, value: Any) -> Any:
-        if type(value) is dpnp.ndarray:
+        if type(value) is xp.ndarray:
             return self.trace.capture(value)
-        if type(value) in (list, tuple) and any(type(part) is dpnp.ndarray for part in value):
-            return type(value)([self.trace.capture(v) if type(v) is dpnp.ndarray else v for v in value])
+        if type(value) in (list, tuple) and any(type(part) is xp.ndarray for part in value):
+            return type(value)([self.trace.capture(v) if type(v) is xp.ndarray else v for v in value])
         return value
 
     def _getattr(self, owner: Any, name: str, *default: Any) -> Any:

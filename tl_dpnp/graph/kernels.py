@@ -40,14 +40,13 @@ from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.api import compile
 from tl_dpnp.runtime.kernel import Kernel
 from tl_dpnp.runtime.platforms import Launch
-from tl_dpnp.runtime.preparation import Shape, prepare_launch
+from tl_dpnp.runtime.preparation import Shape
 from tl_dpnp.scalars import ScalarType
 from tl_dpnp.target.targets import TargetName
 
 __all__ = ["KernelRequest", "PreparedKernel", "clear_kernels", "request_kernel"]
 
-#: What arrays of dpnp need; the setting of the target is for programs of the language.
-_OF_DPNP: TargetName = "sycl"
+Prepare = Callable[[Kernel, Sequence[Shape | None], int], Launch]
 
 _kernels: dict[tuple[Any, ...], Kernel] = {}
 _lock = threading.Lock()
@@ -84,19 +83,18 @@ class KernelRequest:
     scalars: tuple[tuple[int, Callable[[float], float]], ...]
     fixed: tuple[float, ...]
 
-    @property
-    def is_known(self) -> bool:
-        """Whether the kernel is there."""
-        return (_OF_DPNP, self.key) in _kernels
+    def is_known(self, target: TargetName) -> bool:
+        """Return whether the kernel for a target is there."""
+        return (target, self.key) in _kernels
 
     def kernel(self, target: TargetName) -> tuple[Kernel, bool]:
         """Return the kernel for a target, and whether it was made just now because there was none with the key yet."""
         return _kernel((target, self.key), self.write, target)
 
-    def prepared(self, queue: Any, target: TargetName = _OF_DPNP, like: Any = None) -> PreparedKernel:
-        """Return the kernel and its launch on a queue, for arrays of the package of `like`, where there are several."""
+    def prepared(self, target: TargetName, prepare: Prepare) -> PreparedKernel:
+        """Return the kernel for a target and the launch that `prepare` gives for it, shapes and work-groups."""
         kernel, compiled = self.kernel(target)
-        launch = prepare_launch(kernel, self.shapes, self.groups, queue, like)
+        launch = prepare(kernel, self.shapes, self.groups)
         return PreparedKernel(kernel, launch, self.operands, self.scalars, compiled, self.fixed)
 
 

@@ -10,21 +10,16 @@ from __future__ import annotations
 import enum
 import types
 from collections.abc import Iterable, Sequence
-from operator import attrgetter
 from typing import Any
 
-import dpnp
 import numpy as np
 
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.traced_scalars import TRACED_KINDS
-from tl_dpnp.runtime.sycl.dpctl_adapter import DEVICE_TYPES
-from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
-from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
+from tl_dpnp.runtime.array_package import DEVICE_TYPES, Content, array_facts, content_of, xp
 
-__all__ = ["BY_IDENTITY", "BY_VALUE", "CallKey", "array_facts", "without_sizes"]
+__all__ = ["BY_IDENTITY", "BY_VALUE", "CallKey", "without_sizes"]
 
-array_facts = attrgetter("shape", "strides", "dtype.num", "usm_type", "sycl_queue", "flags.writable")
 _FACTS = 6
 #: Immutable values, equal where they are of the same type and compare equal.
 BY_VALUE = frozenset((
@@ -36,7 +31,7 @@ _BY_TEXT = (complex, range)
 BY_IDENTITY: tuple[type, ...] = (
     types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, enum.Enum, FunctionWrapper, np.ufunc,
     types.MethodWrapperType, types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType,
-    *{type(member) for member in vars(dpnp).values() if callable(member) and not isinstance(member, type)},
+    *{type(member) for member in vars(xp).values() if callable(member) and not isinstance(member, type)},
 )
 
 
@@ -76,8 +71,8 @@ class CallKey:
     def add(self, value: Any) -> None:
         """Take in one value."""
         kind = type(value)
-        if kind is dpnp.ndarray:
-            usm = usm_array_of(value)
+        if kind is xp.ndarray:
+            usm = content_of(value)
             self.arrays.append(usm)
             self.originals.append(value)
             facts = array_facts(usm)
@@ -88,7 +83,7 @@ class CallKey:
             self.parts.append(kind)
         elif kind in BY_VALUE:
             self.parts.append((kind, value))
-        elif kind is usm_ndarray:
+        elif kind is Content:
             self.arrays.append(value)
             self.originals.append(value)
             self.facts.append(array_facts(value))
@@ -144,7 +139,7 @@ def without_sizes(parts: Sequence[Any]) -> tuple[Any, ...]:
 def _without_sizes(part: Any) -> Any:
     if type(part) is not tuple:
         return part
-    if part and part[0] is usm_ndarray:
+    if part and part[0] is Content:
         return part[0], _without_sizes(part[1])
     if len(part) == _FACTS and type(part[0]) is tuple:
         return (tuple(min(size, 2) for size in part[0]), *part[2:])

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import reader
@@ -19,20 +18,25 @@ from tl_dpnp.graph.extents import base_of
 from tl_dpnp.graph.nodes import Array, Node
 from tl_dpnp.graph.partition import substitute
 from tl_dpnp.graph.views import c_strides
-from tl_dpnp.runtime.sycl.dpnp_adapter import (
+from tl_dpnp.runtime.array_package import (
+    LAZY_BASE,
+    NAME,
+    array_around,
+    array_facts,
     become_plain,
+    content_of,
     content_slot,
-    dpnp_array_of,
+    element_strides_of,
     strides_are_bytes,
-    usm_array_of,
+    xp,
 )
 
-__all__ = ["LazyArray", "element_strides", "memory_of", "shape_of"]
+__all__ = ["LazyArray", "element_strides", "memory_of", "queue_of", "shape_of"]
 
 #: Lazy arrays have none of their own, so that they can become plain ones; mypy is not to look for attributes in there.
 _NO_SLOTS: tuple[str, ...] = ()
 #: Where arrays of dpnp have their data, if they have no room for attributes.
-_slot = content_slot(dpnp.ndarray)
+_slot = content_slot
 
 
 class _Known:
@@ -41,7 +45,7 @@ class _Known:
     __slots__ = ("_node", "_queue", "_storage", "_target", "_trace", "_usm_type")
 
 
-class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
+class LazyArray(LAZY_BASE):  # type: ignore[misc]  # arrays have no types
     """A `dpnp.ndarray` whose value may still have to be computed.
 
     What is known of it is in attributes, or in the place of the data where dpnp's arrays have no room for others.
@@ -82,11 +86,11 @@ class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
     def shape(self, shape: Any) -> None:
         trace = self._trace
         trace.note("shape of an array", "it is set in place", "use reshape", again=True)
-        usm = trace.escape(self)
-        array = dpnp_array_of(usm)
-        trace.renew_register(usm)  # other arrays on the same memory keep their shape
-        array.shape = shape
-        self._node = trace.argument(array)._node
+        content = trace.escape(self)
+        trace.renew_register(content)  # other arrays on the same memory keep their shape
+        array_around(content).shape = shape
+        trace.registers.append(content)
+        self._node = trace.register(len(trace.registers) - 1)._node
 
     @property
     def ndim(self) -> int:
@@ -153,7 +157,7 @@ class LazyArray(dpnp.ndarray):  # type: ignore[misc]  # dpnp has no types
 
     def __iter__(self) -> Any:
         if not self.shape:  # dpnp 0.15 takes it for empty
-            return iter(dpnp_array_of(self._trace.escape(self)))
+            return iter(array_around(self._trace.escape(self)))
         return (self[index] for index in range(self.shape[0]))
 
     @property
@@ -179,10 +183,15 @@ def shape_of(array: Any) -> tuple[int, ...]:
     return shape
 
 
+def queue_of(array: Any) -> Any:
+    """Return the queue, or the device, of an array, lazy or not."""
+    return array._queue if type(array) is LazyArray else array_facts(content_of(array))[4]
+
+
 def element_strides(array: Any) -> tuple[int, ...]:
     """Return the strides of an array, lazy or not, in elements."""
     if type(array) is not LazyArray:
-        return tuple(usm_array_of(array).strides)
+        return tuple(element_strides_of(content_of(array)))
     # Where it is, if it is still to be written there.
     seen = memory_of(array._trace, getattr(array, "_target", array._node))
     return seen.strides if isinstance(seen, Array) else c_strides(seen.shape)
@@ -201,7 +210,7 @@ def memory_of(trace: Any, node: Node) -> Node:
 _GIVEN = "the data is given away"
 #: Methods that only look at an array's metadata or give the data to the host; all others are recorded or left to dpnp.
 _HOST = {
-    **dict.fromkeys(("asnumpy", "tolist"), "the data is copied to the host"),
+    **dict.fromkeys(("asnumpy", "get", "tolist", "tobytes"), "the data is copied to the host"),
     **dict.fromkeys(("__float__", "__int__", "__complex__", "item"), "its value is read"),
     **dict.fromkeys(("__repr__", "__str__"), "it is printed"),
     **dict.fromkeys(("__dlpack__", "get_array"), _GIVEN),
@@ -209,13 +218,13 @@ _HOST = {
     "__index__": "its value is used as an index",
 }
 _HINTS = {
-    "__bool__": "use dpnp.where", "__repr__": "print after the function", "__str__": "print after the function",
-    "asnumpy": "copy after the function", "tolist": "copy after the function",
+    "__bool__": f"use {NAME}.where", "__repr__": "print after the function", "__str__": "print after the function",
+    "asnumpy": "copy after the function", "get": "copy after the function", "tolist": "copy after the function",
 }
 
 
 def _host_method(name: str) -> Callable[..., Any]:
-    plain = getattr(dpnp.ndarray, name)
+    plain = getattr(xp.ndarray, name)
 
     def method(self: LazyArray, *arguments: Any, **keywords: Any) -> Any:
         trace = self._trace
@@ -223,7 +232,7 @@ def _host_method(name: str) -> Callable[..., Any]:
         taker = reader() if given else None
         reason = _HOST[name] if taker is None else f"{taker} takes the data, in code that is not followed"
         trace.note(f"{name} of an array", reason, _HINTS.get(name, ""), again=True)
-        return plain(trace.given_away(self) if given else dpnp_array_of(trace.escape(self)), *arguments, **keywords)
+        return plain(trace.given_away(self) if given else array_around(trace.escape(self)), *arguments, **keywords)
 
     method.__name__ = name
     return method
@@ -247,8 +256,8 @@ if _slot is not None:
     for _name in _Known.__slots__:
         setattr(LazyArray, _name, _known(_name))
 
-LazyArray.__name__ = LazyArray.__qualname__ = dpnp.ndarray.__name__  # errors of Python name the class
-LazyArray.__module__ = dpnp.ndarray.__module__  # with that of its module, from Python 3.14 on
+LazyArray.__name__ = LazyArray.__qualname__ = xp.ndarray.__name__  # errors of Python name the class
+LazyArray.__module__ = xp.ndarray.__module__  # with that of its module, from Python 3.14 on
 for _name in _HOST:
-    if hasattr(dpnp.ndarray, _name):
+    if hasattr(xp.ndarray, _name):
         setattr(LazyArray, _name, _host_method(_name))

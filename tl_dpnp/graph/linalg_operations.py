@@ -14,6 +14,8 @@ from tl_dpnp.graph.elimination import LARGEST_MATRIX
 from tl_dpnp.graph.nodes import Eliminate
 from tl_dpnp.graph.recorders import check_arrays, recorded, records, result_array, static_integer
 from tl_dpnp.graph.trace import Trace
+from tl_dpnp.runtime.array_package import xp
+from tl_dpnp.runtime.package_name import NAME
 
 __all__: list[str] = []
 
@@ -30,7 +32,7 @@ def _matrices(trace: Trace, a: Any, ndim: int) -> Any:
     """Return small square matrices in the dtype that dpnp factors them in; raises `NotFused` for others."""
     x = _floats(trace, a)
     if x.dtype.itemsize < 4:
-        raise NotFused("dpnp factors no half floats")
+        raise NotFused(f"{NAME} factors no half floats")
     if x.ndim < 2 or x.shape[-1] != x.shape[-2] or not x.size:
         raise NotFused("the operand has no square matrices")
     if x.shape[-1] > LARGEST_MATRIX:
@@ -117,6 +119,6 @@ def _singular(trace: Trace, x: Any) -> Any:
 
 def _raise_if_any(name: str, singular: Any) -> None:
     """Raise dpnp's error if a matrix is singular."""
-    found = singular.asnumpy()
+    found = xp.asnumpy(singular)
     if found.any():
         raise_singular(name, found)

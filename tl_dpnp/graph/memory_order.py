@@ -14,17 +14,15 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
-import dpnp
 import numpy as np
 
 from tl_dpnp.graph.extents import base_of, reach
 from tl_dpnp.graph.functions import TAKE_NUMBERS
-from tl_dpnp.graph.lazy import LazyArray, element_strides, shape_of
+from tl_dpnp.graph.lazy import LazyArray, element_strides, queue_of, shape_of
 from tl_dpnp.graph.nodes import Map, Node
 from tl_dpnp.graph.traced_scalars import plain
 from tl_dpnp.graph.views import permute, slice_axes
-from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of, usm_array_of
-from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
+from tl_dpnp.runtime.array_package import array_around, content_of, element_strides_of, ones, viewed, xp
 
 __all__ = ["in_order_of", "in_order_of_dpnp"]
 
@@ -100,7 +98,7 @@ def in_order_of_dpnp(
 
 def _arrays(values: Any) -> Iterator[Any]:
     for value in values:
-        if isinstance(value, dpnp.ndarray):
+        if isinstance(value, xp.ndarray):
             yield value
         elif isinstance(value, list | tuple):
             yield from _arrays(value)
@@ -135,9 +133,9 @@ def _strides_in_dpnp(name: str, arguments: Sequence[Any], keywords: dict[str, An
         if len(_answers) >= _MOST:
             _answers.clear()
         try:
-            result = attrgetter(name)(dpnp)(
+            result = attrgetter(name)(xp)(
                 *(make() for _, make in parts), **{word: make() for word, (_, make) in named.items()})
-            _answers[key] = tuple(usm_array_of(result).strides) if isinstance(result, dpnp.ndarray) else None
+            _answers[key] = tuple(element_strides_of(content_of(result))) if isinstance(result, xp.ndarray) else None
         except Exception:  # small arrays may not have the elements that are asked for
             _answers[key] = None
     return _answers[key]
@@ -145,7 +143,7 @@ def _strides_in_dpnp(name: str, arguments: Sequence[Any], keywords: dict[str, An
 
 def _like(value: Any, small: dict[int, int]) -> tuple[Any, Callable[[], Any]]:
     """Return what the order of a result depends on in an argument, and a function that makes one like it."""
-    if isinstance(value, dpnp.ndarray):
+    if isinstance(value, xp.ndarray):
         return _array_like(value, small)
     if isinstance(value, list | tuple):
         parts = [_like(part, small) for part in value]
@@ -162,7 +160,7 @@ def _array_like(array: Any, small: dict[int, int]) -> tuple[Any, Callable[[], An
     axes = [axis for axis, _ in _order_of(given, steps) or ()] or [*range(len(shape))]
     elements = math.prod(size for size, sign in zip(given, signs, strict=True) if sign)
     has_gaps = bool(elements) and sum(reach(given, list(map(abs, steps)))) >= elements
-    dtype, queue = array.dtype, array.sycl_queue
+    dtype, queue = array.dtype, queue_of(array)
 
     def make() -> Any:
         strides, step = [0] * len(shape), 1 + has_gaps
@@ -170,8 +168,7 @@ def _array_like(array: Any, small: dict[int, int]) -> tuple[Any, Callable[[], An
             if signs[axis]:
                 strides[axis] = signs[axis] * step
                 step *= max(shape[axis], 1)
-        memory = usm_array_of(dpnp.ones(step, dtype=dtype, sycl_queue=queue))
-        return dpnp_array_of(usm_ndarray(shape, dtype=dtype, buffer=memory, strides=tuple(strides),
-                                         offset=-reach(shape, strides)[0]))
+        memory = content_of(ones((step,), dtype, queue))
+        return array_around(viewed(memory, shape, dtype, tuple(strides), -reach(shape, strides)[0]))
 
     return (dtype, queue, shape, signs, tuple(axes), has_gaps), make

@@ -13,15 +13,17 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-import dpnp
+import numpy as np
 
+from tl_dpnp.errors import TLTypeError
 from tl_dpnp.graph.assignments import assign_item
 from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.operations import RECORDERS
 from tl_dpnp.graph.purity import dpnp_name
 from tl_dpnp.graph.trace import Trace, active_trace, this_thread
-from tl_dpnp.runtime.sycl.dpnp_adapter import reverses_floor_division
+from tl_dpnp.runtime.array_package import reverses_floor_division, settles_in_place, takes_over_numpy, xp
+from tl_dpnp.runtime.package_name import NAME
 
 __all__ = [
     "Namespace", "NAMESPACE", "RECORDED_OPERATORS", "REFLECTED_OPERATORS", "dispatch", "recorded_version", "recording",
@@ -37,7 +39,7 @@ _ASKING: dict[str, Callable[..., Any]] = {
     "shape": lambda a: a.shape,
     "ndim": lambda a: a.ndim,
     "size": lambda a, axis=None: a.size if axis is None else a.shape[axis],
-    "result_type": lambda *xs: dpnp.result_type(*[x.dtype if type(x) is LazyArray else x for x in xs]),
+    "result_type": lambda *xs: xp.result_type(*[x.dtype if type(x) is LazyArray else x for x in xs]),
     "isscalar": lambda element: False,
     **dict.fromkeys(("get_usm_ndarray", "get_usm_ndarray_or_scalar"), lambda a: a.get_array()),
 }
@@ -63,7 +65,7 @@ def _dispatch(
     if name in _ASKING and type(next(iter((*arguments, *keywords.values())), None)) is LazyArray:
         return _ASKING[name](*arguments, **keywords)
     try:
-        return _record(trace, name, _recorder(name, function), f"dpnp.{name} is not fused", arguments, keywords)
+        return _record(trace, name, _recorder(name, function), f"{NAME}.{name} is not fused", arguments, keywords)
     except NotFused as problem:
         if name not in _QUIET:
             by_value = name in _BY_VALUE or (name == "where" and len(arguments) == 1)
@@ -116,17 +118,22 @@ def leave(
     trace: Trace, name: str, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
 ) -> Any:
     """Call dpnp itself and take its result into the trace."""
-    result = trace.call(function, name, arguments, keywords)
+    try:
+        result = trace.call(function, name, arguments, keywords)
+    except TypeError as error:
+        if takes_over_numpy and any(isinstance(value, np.ndarray) for value in (*arguments, *keywords.values())):
+            raise TLTypeError(f"{error}: convert it by {NAME}.asarray(array)") from error
+        raise
     if not _only_arrays(result):
         trace.note(name, "what it returns is no array, and may depend on values", again=True)
     out = keywords.get("out")
-    return out if isinstance(out, dpnp.ndarray) else result
+    return out if isinstance(out, xp.ndarray) else result
 
 
 def _only_arrays(result: Any) -> bool:
     if isinstance(result, list | tuple):
         return all(map(_only_arrays, result))
-    return result is None or isinstance(result, dpnp.ndarray)
+    return result is None or isinstance(result, xp.ndarray)
 
 
 def _trace_of(values: Any) -> Any:
@@ -193,7 +200,7 @@ class Namespace(types.ModuleType):
         return dir(self._module)
 
 
-NAMESPACE = Namespace(dpnp)
+NAMESPACE = Namespace(xp)
 
 
 # --- operators and methods of lazy arrays ----------------------------------------------------------------------------
@@ -215,7 +222,7 @@ _UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "invert"
 
 
 def _binary(name: str, reflected: bool, in_place: bool) -> Callable[..., Any]:
-    function = getattr(dpnp, name)
+    function = getattr(xp, name)
 
     def method(self: LazyArray, other: Any) -> Any:
         arguments = (other, self) if reflected else (self, other)
@@ -227,19 +234,19 @@ def _binary(name: str, reflected: bool, in_place: bool) -> Callable[..., Any]:
 
 for _symbol, _name in _OPERATORS.items():
     setattr(LazyArray, f"__{_symbol}__", _binary(_name, False, False))
-    is_in_order = _symbol == "floordiv" and reverses_floor_division(dpnp.ndarray)
+    is_in_order = _symbol == "floordiv" and reverses_floor_division
     setattr(LazyArray, f"__r{_symbol}__", _binary(_name, not is_in_order, False))
-    if hasattr(dpnp.ndarray, f"__i{_symbol}__"):
+    if hasattr(xp.ndarray, f"__i{_symbol}__"):
         setattr(LazyArray, f"__i{_symbol}__", _binary(_name, False, True))
 for _symbol, _name in _COMPARISONS.items():
     setattr(LazyArray, f"__{_symbol}__", _binary(_name, False, False))
 for _symbol, _name in _UNARY.items():
-    setattr(LazyArray, f"__{_symbol}__", recording(_name, getattr(dpnp, _name)))
+    setattr(LazyArray, f"__{_symbol}__", recording(_name, getattr(xp, _name)))
 
 
 def _method(name: str) -> Callable[..., Any]:
     """Return a method that is recorded as the function of its name, or else done by dpnp's own method."""
-    plain = getattr(dpnp.ndarray, name)
+    plain = getattr(xp.ndarray, name)
 
     def method(self: LazyArray, *arguments: Any, **keywords: Any) -> Any:
         trace = self._trace
@@ -264,7 +271,7 @@ _SPOKEN = {"__getitem__": "indexing"}
 def _has_mask(arguments: tuple[Any, ...]) -> bool:
     """Return whether there is an array of truth values among the arguments: it may select any number of elements."""
     return any(
-        isinstance(part, dpnp.ndarray) and part.dtype.kind == "b"
+        isinstance(part, xp.ndarray) and part.dtype.kind == "b"
         for argument in arguments for part in (argument if isinstance(argument, tuple) else (argument,))
     )
 
@@ -284,8 +291,8 @@ def _folded(name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> 
     return arguments
 
 
-for _name, _value in vars(dpnp.ndarray).items():
-    if callable(_value) and not _name.startswith("_") and _name not in vars(LazyArray):
+for _name in dir(xp.ndarray):
+    if callable(getattr(xp.ndarray, _name)) and not _name.startswith("_") and _name not in vars(LazyArray):
         setattr(LazyArray, _name, _method(_name))
 
 
@@ -306,37 +313,67 @@ def _setitem(self: LazyArray, key: Any, value: Any) -> None:
     try:
         assign_item(trace, self, key, value)
     except NotFused as problem:
-        trace.note("assignment", problem.reason, problem.hint or "use dpnp.where")
+        trace.note("assignment", problem.reason, problem.hint or f"use {NAME}.where")
         leave(trace, "setitem", operator.setitem, (self, key, value), {})
 
 
 LazyArray.__setitem__ = _setitem
 
 
+def _ufunc_of_numpy(self: LazyArray, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+    """Do what the package does for a ufunc of NumPy with its arrays: that is its own function of the name."""
+    own = getattr(NAMESPACE, ufunc.__name__, None)
+    if method != "__call__" or own is None:
+        return self._array_obj.__array_ufunc__(ufunc, method, *inputs, **keywords)
+    if isinstance(keywords.get("out"), tuple) and len(keywords["out"]) == 1:
+        (keywords["out"],) = keywords["out"]
+    return own(*inputs, **keywords)
+
+
+def _function_of_numpy(self: LazyArray, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
+    """Do what the package does for a function of NumPy with its arrays."""
+    own: Any = NAMESPACE
+    for name in (*function.__module__.split(".")[1:], function.__name__):
+        own = getattr(own, name, None)
+    if own is None:
+        return self._array_obj.__array_function__(function, types, arguments, keywords)
+    return own(*arguments, **keywords)
+
+
+if takes_over_numpy:
+    LazyArray.__array_ufunc__ = _ufunc_of_numpy  # type: ignore[assignment]
+    LazyArray.__array_function__ = _function_of_numpy
+
+
 def _part(name: str) -> property:
     """Return the attribute ``real`` or ``imag``: of complex numbers a view that is recorded, of others dpnp's own."""
-    plain = getattr(dpnp.ndarray, name)
+    plain = getattr(xp.ndarray, name)
 
     def read(self: LazyArray) -> Any:
-        if self.dtype.kind != "c":
+        if self.dtype.kind != "c" and settles_in_place:
             return plain.__get__(self)
+        if self.dtype.kind != "c":
+            return self if name == "real" else leave(self._trace, name, operator.attrgetter(name), (self,), {})
         trace = self._trace
         try:
             return _record(trace, f"ndarray.{name}", RECORDERS[f"ndarray.{name}"], "", (self,), {})
         except NotFused as problem:
             trace.note(f"{name} of an array", problem.reason, problem.hint)
-        return leave(trace, f"ndarray.{name}", plain.fget, (self,), {})
+        return leave(trace, f"ndarray.{name}", operator.attrgetter(name), (self,), {})
 
     def write(self: LazyArray, value: Any) -> None:
-        if self.dtype.kind != "c":
+        if self.dtype.kind != "c" and settles_in_place:
             plain.__set__(self, value)
+            return
+        if self.dtype.kind != "c":
+            leave(self._trace, name, lambda array, value: setattr(array, name, value), (self, value), {})
             return
         trace, target = self._trace, read(self)
         try:
             assign_item(trace, target, Ellipsis, value)
         except NotFused as problem:
             trace.note(f"assignment to {name}", problem.reason, problem.hint)
-            leave(trace, "copyto", dpnp.copyto, (target, value), {})
+            leave(trace, "copyto", xp.copyto, (target, value), {})
 
     return property(read, write)
 

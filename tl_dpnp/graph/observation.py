@@ -12,7 +12,6 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import dpnp
 import numpy as np
 
 from tl_dpnp.graph.apart import assigns_by_python
@@ -61,6 +60,7 @@ from tl_dpnp.graph.traced_scalars import (
     TracedInteger,
     plain,
 )
+from tl_dpnp.runtime.array_package import xp
 
 __all__ = ["Observer"]
 
@@ -104,7 +104,7 @@ class Observer(AttributeWatcher):
     def item(self, owner: Any, key: Any) -> Any:
         """Return what stands for an element."""
         kind = type(owner)
-        if kind is dpnp.ndarray:
+        if kind is xp.ndarray:
             owner, kind = self.trace.capture(owner), LazyArray
         if kind is dict:
             self._comparing(key)
@@ -127,7 +127,7 @@ class Observer(AttributeWatcher):
 
     def _indexing(self, key: Any) -> None:
         for part in key if type(key) is tuple else (key,):
-            if not (is_plain(part) or isinstance(part, (dpnp.ndarray, np.ndarray, *CONTAINERS, *BY_IDENTITY))):
+            if not (is_plain(part) or isinstance(part, (xp.ndarray, np.ndarray, *CONTAINERS, *BY_IDENTITY))):
                 self.effect(f"a {type(part).__name__} as an index", "how it becomes one is not followed")
 
     def iterate(self, values: Any) -> Any:
@@ -138,7 +138,7 @@ class Observer(AttributeWatcher):
         kind = type(values)
         if id(values) in self._known:
             self.effect(f"a {kind.__name__}", "it was there before, and may be used up")
-        elif not is_plain(values) and kind is not dpnp.ndarray and not is_named_tuple(kind) and kind.__module__ not in (
+        elif not is_plain(values) and kind is not xp.ndarray and not is_named_tuple(kind) and kind.__module__ not in (
             "builtins", "itertools"
         ):
             self.effect(f"a {kind.__name__}", "how it is iterated over is not followed")
@@ -175,7 +175,7 @@ class Observer(AttributeWatcher):
         if type(one) in TRACED or type(other) in TRACED:
             if type(one) in OPERANDS and type(other) in OPERANDS:
                 return self.trace.tape.derived(OPERATORS[name], (one, other))
-            if not isinstance(one, LazyArray | dpnp.ndarray) and not isinstance(other, LazyArray | dpnp.ndarray):
+            if not isinstance(one, LazyArray | xp.ndarray) and not isinstance(other, LazyArray | xp.ndarray):
                 one, other = self.trace.tape.fix(one), self.trace.tape.fix(other)
         return super().binary(name, one, other)
 
@@ -199,7 +199,7 @@ class Observer(AttributeWatcher):
     def changing(self, owner: Any) -> Any:
         """Return what stands for an object that is changed."""
         kind: Any = type(owner)
-        if kind is not LazyArray and kind is not dpnp.ndarray:
+        if kind is not LazyArray and kind is not xp.ndarray:
             self._changing(owner)
             special = kind.__setattr__ is not object.__setattr__ or hasattr(kind, "__setitem__")
             if kind not in (list, dict) and (special or isinstance(owner, (*BY_IDENTITY, np.ndarray))):
@@ -280,7 +280,7 @@ class Observer(AttributeWatcher):
         if type(value) is float or is_plain(value):
             return value
         path = self.guards.constant(value)
-        if type(value) is not dpnp.ndarray:
+        if type(value) is not xp.ndarray:
             self._known[id(value)] = value, path
         return self.read(value, path)
 
@@ -506,7 +506,7 @@ _OF_ELEMENTS = frozenset(
 #: Functions that find what they return in the classes of what they are given.
 _OF_CLASSES = frozenset((callable, isinstance, issubclass))
 #: What a float that may change is added to so that the sum is written down.
-_WRITES_DOWN = frozenset((bool, int, float, TracedFloat, TracedInteger, LazyArray, dpnp.ndarray))
+_WRITES_DOWN = frozenset((bool, int, float, TracedFloat, TracedInteger, LazyArray, xp.ndarray))
 #: Types that take all elements at once when they are called.
 _AT_ONCE = (list, tuple, dict)
 #: Types that go through the elements of what they are given; the first argument of some is a function.

@@ -26,6 +26,7 @@ from tl_dpnp.graph.nodes import (
 from tl_dpnp.graph.plan import KernelStep
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.records import dataclass
+from tl_dpnp.runtime.package_name import NAME
 
 __all__ = ["draw"]
 
@@ -77,7 +78,7 @@ def draw(title: str, trace: Trace) -> str:
             first, bottom = _draw_kernel(picture, step, number, first, top, slots)
             top = top if first < 1400 else bottom
         elif isinstance(step.report, str):
-            picture.box(first, top, f"dpnp.{step.report}", "a call of dpnp", "#e2e8f0")
+            picture.box(first, top, f"{NAME}.{step.report}", f"a call of {NAME}", "#e2e8f0")
             first += _WIDTH + _GAP_X
     body = "\n".join([*picture.frames, *picture.lines, *picture.boxes])
     return (

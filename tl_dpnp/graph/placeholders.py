@@ -6,22 +6,29 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import dpnp
 import numpy as np
 
 from tl_dpnp.errors import TLTypeError
 from tl_dpnp.graph.extents import reach
 from tl_dpnp.records import dataclass
-from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of, usm_array_of
-from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
-from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
+from tl_dpnp.runtime.array_package import (
+    WHERE,
+    Content,
+    array_around,
+    array_facts,
+    content_of,
+    element_strides_of,
+    first_element,
+    is_writable,
+    maker,
+    viewed,
+    xp,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 __all__ = ["ArraySpec", "may_have_effects", "placeholders", "spec", "stand_in"]
-
-_WHERE = ("device", "usm_type", "sycl_queue")
 
 
 @dataclass(frozen=True)
@@ -39,8 +46,8 @@ class ArraySpec:
 
     def make(self) -> Any:
         """Return a new dpnp array of the kind."""
-        array = dpnp.empty(self.shape, dtype=self.dtype, order=self.order, **dict(self.where))
-        usm = usm_array_of(array)
+        array = xp.empty(self.shape, dtype=self.dtype, order=self.order, **dict(self.where))
+        usm = content_of(array)
         _fill(usm, usm)
         return array
 
@@ -64,21 +71,21 @@ def spec(shape: Sequence[int] | int, dtype: DTypeLike, *, order: str = "C", **wh
     if order not in ("C", "F"):
         raise TLTypeError(f"order={order!r} is not understood: it takes 'C' or 'F'")
     for name in where:
-        if name not in _WHERE:
+        if name not in WHERE:
             raise TLTypeError(f"spec() got an unexpected argument {name!r}: it takes shape, dtype, order, "
-                              f"{', '.join(_WHERE)}")
+                              f"{', '.join(WHERE)}")
     return ArraySpec(sizes, element, order, tuple(where.items()))
 
 
 def stand_in(array: Any) -> Any:
-    """Return a `usm_ndarray` like another one in all but its contents, in memory of its own."""
-    low, high = reach(array.shape, array.strides)
-    memory = dpt.empty(high - low + 1 if array.size else 0, dtype=array.dtype, usm_type=array.usm_type,
-                       sycl_queue=array.sycl_queue)
-    result = usm_ndarray(array.shape, dtype=array.dtype, buffer=memory, strides=array.strides or None,
-                         offset=-low if array.size else 0)
+    """Return a content like another one in all but its contents, in memory of its own."""
+    strides, (kind, queue) = element_strides_of(array), array_facts(array)[3:5]
+    low, high = reach(array.shape, strides)
+    memory = maker((high - low + 1 if array.size else 0,), array.dtype, kind)(queue)
+    result = viewed(memory, array.shape, array.dtype, strides, -low if array.size else 0)
     _fill(memory, result)
-    result.flags.writable = array.flags.writable
+    if not is_writable(array):
+        result.flags.writable = False
     return result
 
 
@@ -89,10 +96,12 @@ def _fill(memory: Any, array: Any) -> None:
     inverses and roots then.
     """
     is_float = array.dtype.kind in "fc"
-    memory[...] = 1 if is_float else 0
+    array_around(memory)[...] = 1 if is_float else 0
     if is_float and array.ndim >= 2 and array.shape[-1] == array.shape[-2] and 0 < array.size <= memory.size:
-        ones, eye = np.ones(array.shape[-2:], dtype=array.dtype), np.eye(array.shape[-1], dtype=array.dtype)
-        array[...] = dpt.asarray(ones + eye, sycl_queue=array.sycl_queue)
+        *others, row, column = element_strides_of(array)
+        diagonal = viewed(array, array.shape[:-1], array.dtype, (*others, row + column),
+                          first_element(array_facts(array)))
+        array_around(diagonal)[...] = 2
 
 
 def placeholders(value: Any, made: dict[int, Any]) -> Any:
@@ -105,8 +114,8 @@ def placeholders(value: Any, made: dict[int, Any]) -> Any:
         return made[id(value)]
     if kind is ArraySpec:
         return value.make()
-    if kind is dpnp.ndarray or kind is usm_ndarray:
-        made[id(value)] = stand_in(value) if kind is usm_ndarray else dpnp_array_of(stand_in(usm_array_of(value)))
+    if kind is xp.ndarray or kind is Content:
+        made[id(value)] = stand_in(value) if kind is Content else array_around(stand_in(content_of(value)))
         return made[id(value)]
     if kind is list:
         parts: list[Any] = []

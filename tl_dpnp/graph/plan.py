@@ -1,7 +1,7 @@
 """What a fused function does once it has been traced: a list of steps on registers.
 
-Registers hold `usm_ndarray` objects; the first ones are the arrays of the call.  A step launches a kernel or calls
-dpnp.
+Registers hold the contents of arrays (`tl_dpnp.runtime.array_package`); the first ones are those of the call.  A step
+launches a kernel or calls the package itself.
 """
 
 from __future__ import annotations
@@ -10,30 +10,26 @@ import ctypes
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tl_dpnp.graph.traced_scalars import ScalarTape
 from tl_dpnp.records import dataclass
+from tl_dpnp.runtime.array_package import POOL, base_of_addresses, maker, viewed
+from tl_dpnp.runtime.package_name import NAME
 from tl_dpnp.runtime.platforms import Launch
-from tl_dpnp.runtime.sycl.dpctl_adapter import address_of, element_offset
-from tl_dpnp.runtime.sycl.host_calls import ShortCalls
-from tl_dpnp.runtime.sycl.memory_pool import MemoryPool
-from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
 from tl_dpnp.runtime.watching import door
 
 if TYPE_CHECKING:
     from tl_dpnp.graph.short_steps import ShortStep
+    from tl_dpnp.runtime.sycl.host_calls import ShortCalls
 
 __all__ = [
     "POOL", "AllocateStep", "Allocation", "Call", "CallStep", "KernelStep", "Make", "Place", "Plan", "Registers",
     "Step", "array_at",
 ]
 
-#: Memory for the results of plans.
-POOL = MemoryPool()
 #: Calls of a step as machine code of its kernel alone before more of it becomes machine code: plans whose calls are run
 #: as a whole have few.
 CALLS_OF_A_STEP = 4
@@ -56,13 +52,11 @@ Registers = list[Any]
 
 
 def array_at(place: Place, registers: Registers) -> Any:
-    """Return the `usm_ndarray` of a place."""
+    """Return the content at a place."""
     array = registers[place.slot]
     if place.dtype is None:
         return array
-    parts = array.itemsize // place.dtype.itemsize  # a view of complex numbers may be of their parts
-    first = parts * element_offset(array) + place.offset if prod(place.shape) else 0  # what is empty begins anywhere
-    return usm_ndarray(place.shape, dtype=place.dtype, buffer=array, strides=place.strides or None, offset=first)
+    return viewed(array, place.shape, place.dtype, place.strides, place.offset)
 
 
 @dataclass(frozen=True)
@@ -75,18 +69,9 @@ class Allocation:
     usm_type: str
 
     @functools.cached_property
-    def nbytes(self) -> int:
-        """The bytes of its elements, at least of one."""
-        return self.dtype.itemsize * max(prod(self.shape), 1)
-
-    @functools.cached_property
-    def _type(self) -> str:
-        """The name of the dtype, which takes dpctl less time than the dtype."""
-        return self.dtype.str
-
-    def made(self, queue: Any) -> Any:
-        """Return an uninitialised `usm_ndarray`."""
-        return usm_ndarray(self.shape, dtype=self._type, buffer=POOL.take(self.nbytes, self.usm_type, queue))
+    def made(self) -> Callable[[Any], Any]:
+        """What makes its content on a queue, which is not initialised."""
+        return maker(self.shape, self.dtype, self.usm_type)
 
 
 @dataclass
@@ -120,7 +105,7 @@ class KernelStep:
         """Allocate the results and launch the kernel."""
         for result in self.allocations:
             registers[result.slot] = result.made(self.queue)
-        addresses = [address_of(registers[slot]) + offset for slot, offset in self.operands]
+        addresses = [base_of_addresses(registers[slot]) + offset for slot, offset in self.operands]
         values = [*self.fixed, *[round(scalars[i]) for i, round in self.scalars]] if self.scalars else self.fixed
         self.launch.run(values, addresses)
 
@@ -166,7 +151,7 @@ class CallStep:
         self.keep(self.function(*arguments, **keywords), registers)
 
 
-door(CallStep, "run", lambda step: (f"dpnp.{getattr(step.function, '__name__', '?')}", "dpnp", {}))
+door(CallStep, "run", lambda step: (f"{NAME}.{getattr(step.function, '__name__', '?')}", NAME, {}))
 
 Step = KernelStep | AllocateStep | CallStep
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,10 +16,11 @@ from tl_dpnp.graph.repartition import Partitioning
 from tl_dpnp.graph.storage import temporaries
 from tl_dpnp.graph.symbols import actual_shape
 from tl_dpnp.graph.varying import Choice, Varying
-from tl_dpnp.graph.work_groups import WorkGroups
+from tl_dpnp.graph.work_groups import WorkGroups, of_device, of_warps
 from tl_dpnp.records import dataclass
+from tl_dpnp.runtime.array_package import TARGET, describe, prepare, runs_in_warps
 
-__all__ = ["Planned", "allocation", "kernel_steps", "requests_for"]
+__all__ = ["Planned", "allocation", "kernel_steps", "requests_for", "work_groups_on"]
 
 Renamed = Callable[[Node, Node], None]
 
@@ -40,6 +42,12 @@ class Planned:
     registers: int
 
 
+def work_groups_on(queue: Any) -> WorkGroups:
+    """Return the work-groups of kernels on a queue."""
+    device = describe(queue)
+    return of_warps(device.local_memory) if runs_in_warps else of_device(device)
+
+
 def requests_for(
     roots: Mapping[Node, Array], new_array: Callable[[Node], Array], device: WorkGroups, renamed: Renamed,
     varying: Varying | None,
@@ -56,19 +64,19 @@ def requests_for(
         applied = coalesced(choice.applied(renamed), renamed)
         regions = known.applied(applied, new_array, renamed)
         requests = [request_kernel(region, device) for region in regions]
-        if all(request.is_known for request in requests):
+        if all(request.is_known(TARGET) for request in requests):
             return requests, choice, applied
     static = coalesced(roots, renamed)
     known = None if choice is None else choice.alike.get(device)
     if known is not None:
         requests = [request_kernel(region, device) for region in known.applied(static, new_array, renamed)]
-        if all(request.is_known for request in requests):
+        if all(request.is_known(TARGET) for request in requests):
             return requests, None, static
     regions = partition(static, new_array, device, renamed)
     if choice is not None:
         choice.alike[device] = Partitioning.of(static, regions)
     requests = [request_kernel(region, device) for region in regions]
-    if choice is None or all(request.is_known for request in requests):
+    if choice is None or all(request.is_known(TARGET) for request in requests):
         return requests, None, static
     if choice.is_static:
         return requests, choice, static
@@ -99,7 +107,7 @@ def kernel_steps(
     it `is_there`.
     """
     for request in requests:
-        prepared, region = request.prepared(queue), request.region
+        prepared, region = request.prepared(TARGET, functools.partial(prepare, queue=queue)), request.region
         fresh = [whole[slot] for slot in dict.fromkeys(array.slot for array in region.outputs) if not is_there(slot)]
         yield KernelStep(
             prepared.launch, tuple(allocation(array, usm_type) for array in fresh), prepared.operands,

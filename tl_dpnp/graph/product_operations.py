@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
@@ -29,6 +28,8 @@ from tl_dpnp.graph.recorders import (
 )
 from tl_dpnp.graph.trace import Trace, fusable
 from tl_dpnp.graph.views import c_strides, reshape
+from tl_dpnp.runtime.array_package import xp
+from tl_dpnp.runtime.package_name import NAME
 from tl_dpnp.target.catalog import FUSION
 
 __all__: list[str] = []
@@ -44,16 +45,16 @@ def _product(function: Any, make: Callable[..., Node]) -> Recorder:
 
     def record(trace: Trace, a: Any, b: Any, *arguments: Any, out: Any = None, **keywords: Any) -> Any:
         if not keywords.keys() <= known.keys() or (out is not None and "out" not in known):
-            raise NotFused("dpnp's function has no such argument")
-        if function is dpnp.dot:
+            raise NotFused(f"{NAME}'s function has no such argument")
+        if function is xp.dot:
             _check_c_order(out)
-        extra = {name: keywords.pop(name) for name in list(keywords) if name == "axes" and function is dpnp.tensordot}
+        extra = {name: keywords.pop(name) for name in list(keywords) if name == "axes" and function is xp.tensordot}
         only_defaults(keywords, casting="same_kind", order="K", dtype=None, subok=True, signature=None, extobj=None,
                        axes=None, axis=None)
         operands = array_operands(trace, a, b)
         nodes = [node for node, _, _ in operands]
         queue = trace.placed(operands)[1]
-        dtype = result_dtype(dpnp.matmul, (nodes[0].dtype, nodes[1].dtype), queue)
+        dtype = result_dtype(xp.matmul, (nodes[0].dtype, nodes[1].dtype), queue)
         if dtype is None or dtype.kind == "b" or not fusable(dtype):
             raise NotFused(f"products of {nodes[0].dtype} and {nodes[1].dtype} are not fused")
         node = make(nodes[0], nodes[1], dtype, *arguments, **extra)
@@ -65,7 +66,7 @@ def _product(function: Any, make: Callable[..., Node]) -> Recorder:
 
 def _check_c_order(out: Any) -> None:
     """Raise `NotFused` for a result in another order: dpnp refuses it in some functions."""
-    if isinstance(out, dpnp.ndarray) and not all(
+    if isinstance(out, xp.ndarray) and not all(
         size == 1 or stride == packed
         for size, stride, packed in zip(out.shape, element_strides(out), c_strides(out.shape), strict=True)
     ):
@@ -86,7 +87,7 @@ def _leave_large_products(node: Node) -> None:
     shared = max((math.prod(sizes[c] for c in letters if c not in batch)
                   for letters in node.operand_letters if rows not in letters), default=0)
     if min(sides) >= FUSION.large_side and shared * node.dtype.itemsize > FUSION.large_matrix:
-        raise NotFused("dpnp multiplies matrices of this size faster")
+        raise NotFused(f"{NAME} multiplies matrices of this size faster")
 
 
 def _dot_node(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
@@ -149,12 +150,12 @@ def _tensordot_node(a: Node, b: Node, dtype: np.dtype[Any], axes: Any = 2) -> No
     return contraction(a, b, "".join(of_a), "".join(of_b), "".join(out), dtype)
 
 
-RECORDERS["matmul"] = _product(dpnp.matmul, matmul_node)
-RECORDERS["dot"] = _product(dpnp.dot, _dot_node)
-RECORDERS["inner"] = _product(dpnp.inner, _inner_node)
-RECORDERS["outer"] = _product(dpnp.outer, _outer_node)
-RECORDERS["vdot"] = _product(dpnp.vdot, _vdot_node)
-RECORDERS["tensordot"] = _product(dpnp.tensordot, _tensordot_node)
+RECORDERS["matmul"] = _product(xp.matmul, matmul_node)
+RECORDERS["dot"] = _product(xp.dot, _dot_node)
+RECORDERS["inner"] = _product(xp.inner, _inner_node)
+RECORDERS["outer"] = _product(xp.outer, _outer_node)
+RECORDERS["vdot"] = _product(xp.vdot, _vdot_node)
+RECORDERS["tensordot"] = _product(xp.tensordot, _tensordot_node)
 
 
 @records("einsum")
@@ -167,7 +168,7 @@ def _einsum(trace: Trace, *operands: Any, out: Any = None, **keywords: Any) -> A
     queue = trace.placed(given)[1]
     dtype = nodes[0].dtype
     for node in nodes[1:]:
-        both = result_dtype(dpnp.matmul, (dtype, node.dtype), queue)
+        both = result_dtype(xp.matmul, (dtype, node.dtype), queue)
         if both is None:
             raise NotFused("the dtypes do not go together")
         dtype = both

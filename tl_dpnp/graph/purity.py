@@ -18,7 +18,7 @@ import types
 import warnings
 from typing import Any
 
-import dpnp
+from tl_dpnp.runtime.array_package import xp
 
 __all__ = [
     "CHANGING_METHODS", "OF_FRAMES", "PURE_TYPES", "dpnp_name", "is_pure_function", "is_user_class", "is_user_code",
@@ -26,7 +26,8 @@ __all__ = [
 ]
 
 #: Packages whose attributes are taken to stay what they are.
-_TRUSTED = frozenset("builtins dpnp numpy math cmath operator functools itertools dpctl tl_dpnp".split())
+_TRUSTED = frozenset(
+    "builtins dpnp cupy cupyx cupy_backends numpy math cmath operator functools itertools dpctl tl_dpnp".split())
 #: Modules all of whose functions, written in C, only compute.
 _PURE_MODULES = frozenset(("math", "cmath", "_operator", "operator", "itertools"))
 _PURE_BUILTINS = frozenset(
@@ -90,10 +91,12 @@ def is_user_class(kind: type) -> bool:
 def dpnp_name(value: Any) -> str | None:
     """Return the name that dpnp has for one of its functions, with ``linalg.`` and the like before it."""
     if not _names:
-        for prefix, module in (("linalg.", dpnp.linalg), ("fft.", dpnp.fft), ("random.", dpnp.random), ("", dpnp)):
+        for prefix, module in (("linalg.", xp.linalg), ("fft.", xp.fft), ("random.", xp.random), ("", xp)):
             for name, member in vars(module).items():
                 if callable(member) and not isinstance(member, type) and not name.startswith("_"):
-                    _names[id(member)] = prefix + name, member
+                    own = str(getattr(member, "__name__", None) or getattr(member, "name", ""))  # of CuPy's ufuncs
+                    if id(member) not in _names or own.removeprefix("cupy_") == name:  # and no other one that it has
+                        _names[id(member)] = prefix + name, member
     found = _names.get(id(value))
     return None if found is None else found[0]
 

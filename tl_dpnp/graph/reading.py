@@ -10,17 +10,15 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import Break, break_here
 from tl_dpnp.graph.guards import Guards, Path, same_value
-from tl_dpnp.graph.keys import BY_IDENTITY, BY_VALUE, CallKey, array_facts
+from tl_dpnp.graph.keys import BY_IDENTITY, BY_VALUE, CallKey
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TRACED, TRACED_KINDS, plain
-from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
-from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
+from tl_dpnp.runtime.array_package import Content, array_facts, content_of, xp
 
 __all__ = ["CONTAINERS", "NUMBERS", "Reader", "is_object", "is_plain"]
 
@@ -93,7 +91,7 @@ class Reader:
     def cover(self, value: Any, path: Path) -> Any:
         """Take in an argument, which the key of the call has; return what stands for it."""
         kind = type(value)
-        if kind is dpnp.ndarray:
+        if kind is xp.ndarray:
             return self.trace.argument(value)
         if kind in TRACED_KINDS:
             return self.trace.tape.given(value)
@@ -109,7 +107,7 @@ class Reader:
                 if type(stands) in TRACED:
                     self._traced[self.guards.child(path, "item", key)] = stands
             self._within.remove(id(value))
-        elif kind is usm_ndarray:
+        elif kind is Content:
             self.trace.argument(value)
         elif isinstance(value, BY_IDENTITY):
             self._constant(value)
@@ -136,7 +134,7 @@ class Reader:
             self._known.setdefault(id(owner), (owner, self.guards.constant(owner)))
 
     def _unseen(self, value: Any) -> None:
-        if isinstance(value, set | frozenset | np.ndarray | usm_ndarray | bytearray | memoryview | slice):
+        if isinstance(value, set | frozenset | np.ndarray | Content | bytearray | memoryview | slice):
             self.effect(f"a {type(value).__name__}", "what it holds may change without being seen")
 
     def _register(self, value: Any, path: Path) -> bool:
@@ -156,8 +154,8 @@ class Reader:
             return value  # this trace has put it there
         if (path.guard is not None or path in self._traced) and not self._as_before(value, path):
             self.effect("a variable", "it changes while the function runs")
-            return self.trace.argument(value) if kind is dpnp.ndarray else value
-        if kind is dpnp.ndarray:
+            return self.trace.argument(value) if kind is xp.ndarray else value
+        if kind is xp.ndarray:
             return self._array(value, path)
         if kind in TRACED_KINDS:
             return self._number_at(value, path)
@@ -174,8 +172,8 @@ class Reader:
         if kind == "is":
             return value is expected
         if kind in ("array", "same"):
-            return type(value) is dpnp.ndarray and id(value) in self._places
-        return not isinstance(value, dpnp.ndarray) and type(value) not in TRACED_KINDS
+            return type(value) is xp.ndarray and id(value) in self._places
+        return not isinstance(value, xp.ndarray) and type(value) not in TRACED_KINDS
 
     def _guard(self, value: Any, kind: type, path: Path) -> None:
         if path.guard is not None or path.covered:
@@ -215,7 +213,7 @@ class Reader:
         self._places[id(value)], self._paths[id(value)] = self._originals + len(self.inputs), path
         self.inputs.append(len(self.trace.registers))
         self.found.append(value)
-        self.guards.require(path, "array", array_facts(usm_array_of(value)))
+        self.guards.require(path, "array", array_facts(content_of(value)))
         return self.trace.argument(value)
 
     def distinguish(self, one: Any, other: Any) -> None:
@@ -271,4 +269,4 @@ class Reader:
 
 def is_object(value: Any) -> bool:
     """Return whether the key of a call has only the type of a value."""
-    return not (is_plain(value) or isinstance(value, (dpnp.ndarray, *CONTAINERS, *BY_IDENTITY)))
+    return not (is_plain(value) or isinstance(value, (xp.ndarray, *CONTAINERS, *BY_IDENTITY)))

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import dpnp
-
 from tl_dpnp import config
 from tl_dpnp.graph.keys import CallKey
 from tl_dpnp.graph.specialization import Specialization
@@ -19,8 +17,7 @@ from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.traced_scalars import TRACED_KINDS
 from tl_dpnp.graph.unpacking import Unpack, unpacking
 from tl_dpnp.records import dataclass
-from tl_dpnp.runtime.sycl.dpnp_adapter import usm_arrays_of
-from tl_dpnp.runtime.sycl.host_calls import CALLS_BEFORE
+from tl_dpnp.runtime.array_package import CALLS_BEFORE, contents_of, looks_function, xp
 
 if TYPE_CHECKING:
     from tl_dpnp.graph.short_plans import ShortPlan
@@ -55,10 +52,10 @@ class RecentCall:
     def key(self, values: tuple[Any, ...]) -> CallKey:
         """Return the key of a call with such arrays and numbers."""
         if not self.scalars:
-            return CallKey.like(self.parts, self.facts, usm_arrays_of(values), [*values], [])
+            return CallKey.like(self.parts, self.facts, contents_of(values), [*values], [])
         originals = [values[position] for position in self.arrays]
         scalars = [values[position] for position in self.scalars]
-        return CallKey.like(self.parts, self.facts, usm_arrays_of(originals), originals, scalars)
+        return CallKey.like(self.parts, self.facts, contents_of(originals), originals, scalars)
 
 
 class RecentCalls:
@@ -131,18 +128,16 @@ def _recent_call(
         return None
     unpack = None
     values: Sequence[Any] | None = arguments
-    if not arguments or any(type(v) is not dpnp.ndarray and type(v) not in TRACED_KINDS for v in arguments):
+    if not arguments or any(type(v) is not xp.ndarray and type(v) not in TRACED_KINDS for v in arguments):
         unpack = unpacking(arguments)
         values = None if unpack is None else unpack(tuple(arguments))
     if values is None or len({*map(id, key.originals)}) < len(key.originals):
         return None
-    arrays = tuple(place for place, value in enumerate(values) if type(value) is dpnp.ndarray)
+    arrays = tuple(place for place, value in enumerate(values) if type(value) is xp.ndarray)
     scalars = tuple(place for place, value in enumerate(values) if type(value) in TRACED_KINDS)
     looks = None
     if values:
-        from tl_dpnp.runtime.sycl.host_functions import looks_function  # brings LLVM
-
-        looks = looks_function(values, key.arrays[0].sycl_queue if arrays else None)
+        looks = looks_function(values, key.facts[0][4] if arrays else None)
     now = CallKey()
     for value in arguments:
         now.add(value)

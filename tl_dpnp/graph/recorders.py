@@ -6,7 +6,6 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
@@ -14,6 +13,8 @@ from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.nodes import Node, Number, Parameter
 from tl_dpnp.graph.trace import Trace, fusable
 from tl_dpnp.graph.traced_scalars import plain
+from tl_dpnp.runtime.array_package import xp
+from tl_dpnp.runtime.package_name import NAME
 
 __all__ = [
     "RECORDERS", "Operand", "Recorder", "array_axis", "array_operands", "check_arrays", "descriptor", "only_defaults",
@@ -52,7 +53,7 @@ def array_operands(trace: Trace, *values: Any) -> list[Operand]:
 
 def check_arrays(*values: Any) -> None:
     """Raise `NotFused` where a value is no array of dpnp's; unlike `array_operands`, ask for no node."""
-    if not all(isinstance(value, dpnp.ndarray) for value in values):
+    if not all(isinstance(value, xp.ndarray) for value in values):
         raise NotFused("an operand is no array")
 
 
@@ -78,13 +79,13 @@ def result_array(trace: Trace, node: Node, operands: Sequence[Operand], out: Any
         raise NotFused(f"kernels do not compute with {node.dtype}")
     if out is None:
         return trace.lazy(node, usm_type, queue)
-    if not isinstance(out, dpnp.ndarray):
-        raise NotFused("out= is no dpnp array")
+    if not isinstance(out, xp.ndarray):
+        raise NotFused(f"out= is no {NAME} array")
     target = out if type(out) is LazyArray else trace.capture(out)
     trace.operand(target)
     if not trace.is_writable(target):
         raise NotFused("out= is read-only")
-    if target.shape != node.shape or target.dtype != node.dtype or target.sycl_queue != queue:
+    if target.shape != node.shape or target.dtype != node.dtype or target._queue != queue:
         raise NotFused("out= has another shape, dtype or queue than the result")
     if any(size > 1 and not stride for size, stride in zip(target.shape, target.strides, strict=True)):
         raise NotFused("out= is broadcast")
@@ -109,7 +110,7 @@ def array_axis(axis: Any, ndim: int) -> int:
 
 
 def static_integer(value: Any) -> int:
-    if isinstance(value, dpnp.ndarray):
+    if isinstance(value, xp.ndarray):
         raise NotFused("an array is given for an integer")
     if not isinstance(value, int | np.integer):  # which functions of dpnp take other objects is theirs to say
         raise NotFused(f"{value!r} is no integer")
@@ -118,7 +119,7 @@ def static_integer(value: Any) -> int:
 
 def viewed(trace: Trace, x: Any, make: Callable[[Node], Node]) -> Any:
     """Return the view of an array that `make` gives for its node."""
-    lazy = x if type(x) is LazyArray else trace.capture(x) if isinstance(x, dpnp.ndarray) else None
+    lazy = x if type(x) is LazyArray else trace.capture(x) if isinstance(x, xp.ndarray) else None
     if lazy is None:
         raise NotFused("an operand is no array")
     if trace.is_dirty(lazy):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import dpnp
-
 from tl_dpnp.graph.functions import TAKE_NUMBERS
 from tl_dpnp.graph.interception import Interceptor
 from tl_dpnp.graph.keys import CallKey
@@ -15,6 +13,7 @@ from tl_dpnp.graph.nodes import Array
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.traced_scalars import ScalarTape, TracedFloat
+from tl_dpnp.runtime.array_package import xp
 
 __all__ = ["RepeatedTrace"]
 
@@ -64,7 +63,7 @@ class RepeatedTrace(Trace):
     def stand_ins(self, values: Iterable[Any]) -> list[Any]:
         """Return what stands for arguments of the call: kernels are given the integers."""
         lazy_of, number = self.known.lazy_of, self.tape.fixed_number
-        return [lazy_of(value) if type(value) is dpnp.ndarray else number(value) if type(value) is int else value
+        return [lazy_of(value) if type(value) is xp.ndarray else number(value) if type(value) is int else value
                 for value in values]
 
     def repeat(self, name: str, arguments: Sequence[Any]) -> Any:

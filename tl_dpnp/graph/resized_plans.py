@@ -30,6 +30,7 @@ from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.unification import GraphValues
 from tl_dpnp.graph.views import c_strides
 from tl_dpnp.records import dataclass
+from tl_dpnp.runtime.array_package import TARGET
 
 __all__ = ["OF_ANY_SIZE", "ResizedPlans"]
 
@@ -132,7 +133,7 @@ class _Template:
 
         regions = self.partitioning.applied(coalesced(roots), new_array, lambda old, new: None)
         requests = [request_kernel(region, planned.device) for region in regions]
-        if slots != plan.slots or not all(request.is_known for request in requests):
+        if slots != plan.slots or not all(request.is_known(TARGET) for request in requests):
             return None
         made: set[int] = set()
         steps: list[Step] = []

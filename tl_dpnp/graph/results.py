@@ -16,7 +16,7 @@ from tl_dpnp.graph.plan import Call, Make, Place, array_at
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import TRACED
 from tl_dpnp.records import dataclass
-from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of
+from tl_dpnp.runtime.array_package import Content, array_around, xp
 
 __all__ = ["MadeArray", "MadeOfParts", "MadeOnce", "NewArrays", "new_arrays", "result_of"]
 
@@ -29,7 +29,7 @@ class MadeArray:
 
     def __call__(self, call: Call) -> Any:
         """See `Make`."""
-        return dpnp_array_of(array_at(self.place, call.registers))
+        return array_around(array_at(self.place, call.registers))
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,7 @@ class _Maker:
         self.own = {number: observer.place_of(array) for number, array in trace.known.by_lazy().items()}
         self.shared: dict[int, Make] = {}
         self.open: set[int] = set()
+        self.given: set[int] = set()
 
     def made(self, value: Any) -> Make:
         """Return what makes a value; raises `_Unknown`."""
@@ -172,7 +173,12 @@ class _Maker:
         own = self.own.get(id(value))
         if own is not None:
             return lambda call: call.originals[own]
-        return MadeArray(self.trace.place_of(value))
+        place = self.trace.place_of(value)
+        if place.dtype is None and Content is xp.ndarray:  # which is to be the result itself, and only once
+            if place.slot in self.given or self.trace.known.lazy_of(self.trace.registers[place.slot]) is not None:
+                place = self.trace.view_of(value)
+            self.given.add(place.slot)
+        return MadeArray(place)
 
     def _instance(self, kind: type, attributes: dict[str, Any]) -> Make:
         names = tuple(attributes)

@@ -7,16 +7,16 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import dpnp
 import numpy as np
 
 from tl_dpnp.graph.guards import Guards, Path
-from tl_dpnp.graph.keys import BY_IDENTITY, BY_VALUE, CallKey, array_facts
+from tl_dpnp.graph.keys import BY_IDENTITY, BY_VALUE, CallKey
 from tl_dpnp.graph.purity import dpnp_name
 from tl_dpnp.graph.traced_scalars import ScalarTape
 from tl_dpnp.records import dataclass
-from tl_dpnp.runtime.sycl.dpnp_adapter import usm_array_of
-from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
+from tl_dpnp.runtime.array_package import LAST_FACT, Content, array_facts, content_of, xp
+from tl_dpnp.runtime.array_package import describe as describe_device
+from tl_dpnp.runtime.package_name import NAME
 
 __all__ = [
     "HINTS_OF_KINDS", "LOOKED_AT", "CallKind", "Change", "Origin", "ParameterNames", "array_names", "between",
@@ -27,10 +27,10 @@ __all__ = [
 _ARRAY_HINTS = {
     "shape": "pad axes to few sizes where the function looks at the size or kernels have to know it",
     "dtype": "convert it to one dtype before",
-    "strides": "pass arrays of one memory layout, as dpnp.ascontiguousarray gives them",
+    "strides": f"pass arrays of one memory layout, as {NAME}.ascontiguousarray gives them",
 }
 _VALUE_HINT = "keep to few values"
-LOOKED_AT = "the function looks at its value: keep to few values, or use dpnp.where"
+LOOKED_AT = f"the function looks at its value: keep to few values, or use {NAME}.where"
 _IDENTITY_HINT = "define it once, not for each call"
 _OBJECT_HINT = "pass objects of one type"
 _CONTAINER_HINT = "pass containers of one length, with the same keys and values of the same kinds"
@@ -107,7 +107,7 @@ class CallKind:
         for name, value in named.items():
             first.setdefault(id(value), name)
         same = ", ".join(f"{name} is {first[id(value)]}" for name, value in named.items()
-                         if type(value) is dpnp.ndarray and first[id(value)] != name)
+                         if type(value) is xp.ndarray and first[id(value)] != name)
         return cls({name: _argument(value) for name, value in named.items()}, same or "no two")
 
     def number_names(self) -> list[str]:
@@ -150,7 +150,7 @@ def _argument(value: Any) -> _Argument:
     key = CallKey()
     key.add(value)
     parts = tuple(key.parts)
-    if type(value) is dpnp.ndarray:
+    if type(value) is xp.ndarray:
         return _Argument(parts, "", 0, parts[0])
     return _Argument(parts, describe(value), len(key.scalars))
 
@@ -199,15 +199,15 @@ def _dtype_name(number: int) -> str:
 #: What `keys.array_facts` gives, in its order, by names, and how it is written.
 _FACTS: dict[str, Callable[[Any], Any]] = {
     "shape": lambda facts: facts[0], "strides": lambda facts: facts[1], "dtype": lambda facts: _dtype_name(facts[2]),
-    "USM type": lambda facts: facts[3], "device": lambda facts: facts[4].sycl_device.name,
-    "writable": lambda facts: facts[5],
+    "USM type": lambda facts: facts[3], "device": lambda facts: describe_device(facts[4]).name,
+    LAST_FACT: lambda facts: facts[5],
 }
 
 
 def describe(value: Any, depth: int = 2) -> str:
     """Return a value in a few words; no code of the user's runs."""
     kind = type(value)
-    if kind is dpnp.ndarray or kind is usm_ndarray:
+    if kind is xp.ndarray or kind is Content:
         return f"{value.dtype} {value.shape}"
     if kind in (*BY_VALUE, float, complex, range) or issubclass(kind, np.generic | np.dtype):
         text = repr(value)
@@ -241,8 +241,8 @@ def changed_guard(path: Path, names: ParameterNames, arguments: Sequence[Any], k
     except Exception:
         return Change(what, "there", "not there")
     match kind:
-        case "array" if type(found) is dpnp.ndarray:
-            return _between_arrays(what, expected, array_facts(usm_array_of(found)))
+        case "array" if type(found) is xp.ndarray:
+            return _between_arrays(what, expected, array_facts(content_of(found)))
         case "value":
             return Change(what, describe(expected), describe(found), _VALUE_HINT)
         case "is":

@@ -11,8 +11,6 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import dpnp
-
 from tl_dpnp.graph.guards import Check
 from tl_dpnp.graph.plan import POOL, Call, KernelStep
 from tl_dpnp.graph.results import NewArrays, new_arrays
@@ -21,6 +19,7 @@ from tl_dpnp.graph.specialization import Specialization
 from tl_dpnp.graph.traced_scalars import TRACED_KINDS
 from tl_dpnp.graph.unpacking import Unpack, unpacking
 from tl_dpnp.records import dataclass
+from tl_dpnp.runtime.array_package import xp
 from tl_dpnp.runtime.sycl.fixed_places import Fixed
 from tl_dpnp.runtime.sycl.result_arrays import NewArray
 from tl_dpnp.runtime.sycl.result_calls import CallWithResults, ResultFunction
@@ -119,7 +118,7 @@ def short_plan(
     values = None if unpack is None else unpack(arguments)
     if result is None or unpack is None or values is None:
         return None
-    places = _Places([place for place, value in enumerate(values) if type(value) is dpnp.ndarray],
+    places = _Places([place for place, value in enumerate(values) if type(value) is xp.ndarray],
                      [place for place, value in enumerate(values) if type(value) in TRACED_KINDS])
     fixed, guards = specialization.origin.guards.divided()
     whole = _looking(specialization, unpack, specialization.guards, places)

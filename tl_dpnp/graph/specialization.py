@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.graph.extents import extent_of
 from tl_dpnp.graph.guards import Check, same_value
@@ -14,7 +14,9 @@ from tl_dpnp.graph.retraces import LOOKED_AT, Change, Origin, ParameterNames, ch
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import REPLAY_ERRORS, bucket
 from tl_dpnp.records import dataclass
-from tl_dpnp.runtime.sycl.host_calls import ShortCalls
+
+if TYPE_CHECKING:
+    from tl_dpnp.runtime.sycl.host_calls import ShortCalls
 
 __all__ = ["Specialization"]
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import Break, NotFused, break_here, user_frame
@@ -39,6 +38,7 @@ from tl_dpnp.graph.nodes import (
     Take,
     topological,
 )
+from tl_dpnp.graph.own_memory import give_arrays, give_each_memory_of_its_own
 from tl_dpnp.graph.partition import substitute
 from tl_dpnp.graph.placeholders import may_have_effects, stand_in
 from tl_dpnp.graph.plan import (
@@ -49,16 +49,23 @@ from tl_dpnp.graph.plan import (
     Step,
     array_at,
 )
-from tl_dpnp.graph.planning import Planned, allocation, kernel_steps, requests_for
+from tl_dpnp.graph.planning import Planned, allocation, kernel_steps, requests_for, work_groups_on
 from tl_dpnp.graph.trace_cache import TraceCache
 from tl_dpnp.graph.traced_scalars import GIVEN, SILENT, TRACED, TRACED_COMPLEX, TRACED_INTEGERS, ScalarTape
 from tl_dpnp.graph.varying import Choice, Varying
-from tl_dpnp.graph.work_groups import of_device
+from tl_dpnp.runtime.array_package import (
+    Content,
+    array_around,
+    array_facts,
+    common_kind,
+    content_of,
+    element_strides_of,
+    first_element,
+    is_writable,
+    viewed,
+    xp,
+)
 from tl_dpnp.runtime.progress import Compiling
-from tl_dpnp.runtime.sycl.devices import describe
-from tl_dpnp.runtime.sycl.dpctl_adapter import element_offset
-from tl_dpnp.runtime.sycl.dpnp_adapter import dpnp_array_of, usm_array_of
-from tl_dpnp.runtime.sycl.tensor_adapter import get_coerced_usm_type, usm_ndarray
 
 __all__ = ["Trace", "active_trace", "fusable", "this_thread"]
 
@@ -148,7 +155,7 @@ class Trace:
         known = self.known.lazy_of(array)
         if known is not None:
             return known
-        usm = array if isinstance(array, usm_ndarray) else usm_array_of(array)
+        usm = array if isinstance(array, Content) else content_of(array)
         usm = stand_in(usm) if self.rehearsal else usm
         self.registers.append(usm)
         lazy = self._in_memory(usm, len(self.registers) - 1, facts)
@@ -209,7 +216,7 @@ class Trace:
         if isinstance(value, list | tuple):
             for part in value:
                 self._capture_all(part)
-        elif isinstance(value, dpnp.ndarray) and type(value) is not LazyArray:
+        elif isinstance(value, xp.ndarray) and type(value) is not LazyArray:
             self.capture(value)
 
     def settled(self, value: Any, kinds: Collection[type] = SILENT) -> Any:
@@ -247,7 +254,7 @@ class Trace:
     def operand(self, value: Any) -> tuple[Node, str | None, Any]:
         """Return the node of an operand, its USM type and its queue; raises `NotFused` for what has none."""
         if type(value) is LazyArray and value._trace is not self:
-            value = dpnp_array_of(value._array_obj)
+            value = array_around(value._array_obj)
         if type(value) is LazyArray:
             node = value._node
             if not fusable(node.dtype):
@@ -255,7 +262,7 @@ class Trace:
             if isinstance(node, Array) and not fits_memref(node):
                 raise NotFused("the axes of the array interleave or overlap in memory", "copy the array first")
             return node, value._usm_type, value._queue
-        if isinstance(value, dpnp.ndarray | usm_ndarray):
+        if isinstance(value, xp.ndarray | Content):
             return self.operand(self.capture(value))
         if type(value) in GIVEN:  # all values of it share a kernel
             value = self.tape.fixed_number(value)
@@ -294,7 +301,7 @@ class Trace:
             if another is not queue and another != queue:
                 raise NotFused("the arrays are on different queues")
             if other != usm_type:
-                usm_type = get_coerced_usm_type([usm_type, other])
+                usm_type = common_kind((str(usm_type), str(other)))
         return usm_type, queue
 
     # --- computing ---------------------------------------------------------------------------------------------------
@@ -306,7 +313,7 @@ class Trace:
         lazies = [lazy for lazy in lazies if type(base_of(lazy._node)) is not Array]
         while lazies:
             if len(lazies) > 1:
-                self._give_each_memory_of_its_own(lazies)
+                give_each_memory_of_its_own(self, lazies)
             bases = [(lazy, base_of(lazy._node)) for lazy in lazies]
             wanted = {base: lazy for lazy, base in bases if not isinstance(base, Array)}
             first = next(iter(wanted.values()))
@@ -321,22 +328,6 @@ class Trace:
         """Have everything in memory that somebody still holds, and written what was assigned."""
         self.write_back()
         self.materialize(self.live())
-
-    def _give_each_memory_of_its_own(self, lazies: Sequence[Any]) -> None:
-        """Let arrays that are computed alike be copies: what is written to one must not change the others."""
-        owners: dict[Node, dict[int, Any]] = {}
-        for lazy in lazies:
-            base = base_of(lazy._node)
-            if not isinstance(base, Array):
-                owners.setdefault(base, {})[id(lazy._storage)] = lazy._storage
-        copies: dict[int, dict[Node, Node]] = {
-            storage: {base: self.cache.copy(base, number)}
-            for base, storages in owners.items() for number, storage in enumerate(storages) if number
-        }
-        for lazy in self.live() if copies else ():
-            copy = copies.get(id(lazy._storage))
-            if copy is not None and base_of(lazy._node) in copy:  # views of a copy are views of the same one
-                lazy._node = substitute(lazy._node, copy, self._renamed)
 
     def _replace(self, arrays: dict[Node, Array], owners: dict[Node, Any]) -> None:
         """Let all lazy arrays read what has been computed from memory; only the `owners` have it as their own."""
@@ -383,7 +374,7 @@ class Trace:
         rest = {node: array for node, array in roots.items() if node.size}
         if not rest:
             return
-        device = of_device(describe(queue.sycl_device))
+        device = work_groups_on(queue)
         whole = {array.slot: array for array in rest.values()}
 
         def new_array(node: Node) -> Array:
@@ -417,12 +408,15 @@ class Trace:
         if not isinstance(lazy._node, Array):
             self.materialize([lazy])
         node = lazy._node
-        if self.cache.is_whole(node):
-            return Place(node.slot)
+        return Place(node.slot) if self.cache.is_whole(node) else self.view_of(lazy)
+
+    def view_of(self, lazy: Any) -> Place:
+        """Return where a lazy array lies, as a view of its register, even if it is all of that."""
+        node = lazy._node
         return Place(node.slot, node.dtype, node.shape, node.strides, node.offset)
 
     def array_of(self, lazy: Any) -> Any:
-        """Return the `usm_ndarray` of a lazy array, computed and complete."""
+        """Return the content of a lazy array, computed and complete."""
         if self.cache.is_whole(lazy._node):
             return self.registers[lazy._node.slot]
         return array_at(self.place_of(lazy), self.registers)
@@ -468,7 +462,7 @@ class Trace:
         """Return whether an array may be written: arrays that existed before may be read-only."""
         node = base_of(lazy._node)
         held = self.registers[node.slot] if isinstance(node, Array) else None
-        return held is None or held.flags.writable
+        return held is None or is_writable(held)
 
     def is_dirty(self, lazy: Any) -> bool:
         """Return whether an in-place operation on an array in memory is still to be written."""
@@ -547,14 +541,14 @@ class Trace:
         """
         for slot, held in enumerate(self.registers):
             if held is usm:
-                self.registers[slot] = usm_ndarray(
-                    usm.shape, dtype=usm.dtype, buffer=usm, strides=usm.strides, offset=element_offset(usm))
+                self.registers[slot] = viewed(
+                    usm, usm.shape, usm.dtype, element_strides_of(usm), first_element(array_facts(usm)))
 
     def given_away(self, lazy: Any) -> Any:
         """Return a dpnp array on the memory of a lazy one, to which nobody sees who reads or writes: all that is
         recorded from now on is computed at once.
         """
-        array = dpnp_array_of(self.escape(lazy))
+        array = array_around(self.escape(lazy))
         self._outside += 1
         return array
 
@@ -575,6 +569,7 @@ class Trace:
     def finish(self) -> None:
         """Turn all lazy arrays that are left into ordinary ones."""
         self.compute_all()
+        give_arrays(self)
         self.settle_all()
 
     def settle_all(self) -> None:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tl_dpnp.graph.functions import TAKE_NUMBERS
-from tl_dpnp.graph.keys import array_facts
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.nodes import Array, Map, Node, Number, Parameter, number_node
 from tl_dpnp.graph.traced_scalars import NUMPY_KINDS, TRACED, TRACED_FLOATS, ScalarTape, bucket
 from tl_dpnp.graph.views import c_strides
+from tl_dpnp.runtime.array_package import array_facts, first_element
 
 if TYPE_CHECKING:
     from tl_dpnp.graph.plan import Step
@@ -59,15 +59,16 @@ class TraceCache:
         self._numbers: dict[Any, Number] = {}
 
     def in_memory(self, array: Any, slot: int, facts: Any = None) -> tuple[Array, str, Any]:
-        """Return the node of a `usm_ndarray` in a register, its USM type and its queue; `facts` as `array_facts` are.
+        """Return the node of a content in a register, its USM type and its queue; `facts` as `array_facts` are.
         """
         facts = facts or array_facts(array)
         found = self._in_memory.get((slot, facts))
         if found is None:
-            shape, strides, _, *place, _ = facts
-            key = slot, shape, strides, array.dtype, *place
-            node = self._array(key, Array(shape, array.dtype, slot, tuple(strides)))
-            found = self._in_memory[slot, facts] = node, array.usm_type, array.sycl_queue
+            shape, strides, _, kind, queue, _ = facts
+            first = first_element(facts)
+            key = slot, shape, strides, array.dtype, kind, queue, first
+            node = self._array(key, Array(shape, array.dtype, slot, tuple(strides), first))
+            found = self._in_memory[slot, facts] = node, kind, queue
         return found
 
     def result(self, node: Node, slot: int, usm_type: str, queue: Any) -> Array:

@@ -12,12 +12,11 @@ from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any
 
-import dpnp
 import numpy as np
 
 from tl_dpnp.graph.keys import BY_IDENTITY, BY_VALUE
 from tl_dpnp.graph.traced_scalars import TRACED_KINDS
-from tl_dpnp.runtime.sycl.tensor_adapter import usm_ndarray
+from tl_dpnp.runtime.array_package import Content, xp
 
 __all__ = ["Unpack", "unpacking"]
 
@@ -25,7 +24,7 @@ __all__ = ["Unpack", "unpacking"]
 Unpack = Callable[[tuple[Any, ...]], "tuple[Any, ...] | None"]
 
 #: Values that a key has in a way of its own, so that calls with them are not found by this.
-_OTHERS = (range, slice, np.generic, np.dtype, usm_ndarray)
+_OTHERS = (range, slice, np.generic, np.dtype, Content)
 
 
 def unpacking(arguments: Sequence[Any]) -> Unpack | None:
@@ -70,7 +69,7 @@ class _Writer:
     def value(self, name: str, value: Any) -> bool:
         """Require what a key has of a value, which has a name."""
         kind = type(value)
-        if kind is dpnp.ndarray or kind in TRACED_KINDS:
+        if kind is xp.ndarray or kind in TRACED_KINDS:
             self.require(f"type({name}) is {self.constant(kind)}")
             self.leaves.append(name)
         elif kind in BY_VALUE:

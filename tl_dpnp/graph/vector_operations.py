@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
@@ -14,6 +13,8 @@ from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.traced_scalars import plain
 from tl_dpnp.graph.view_operations import diagonal_axes
 from tl_dpnp.graph.views import view
+from tl_dpnp.runtime.array_package import xp
+from tl_dpnp.runtime.package_name import NAME
 
 __all__: list[str] = []
 
@@ -58,7 +59,7 @@ def _cross(trace: Trace, a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc
     """Record the cross products of vectors of three elements."""
     check_arrays(a, b)
     axes = (axisa, axisb, axisc) if axis is None else (axis,) * 3
-    dtype = result_dtype(dpnp.add, (a.dtype, b.dtype), a.sycl_queue)
+    dtype = result_dtype(xp.add, (a.dtype, b.dtype), trace.operand(a)[2])
     if dtype is None or dtype.kind == "b":
         raise NotFused("there is no cross product of these dtypes")
     moved = [recorded(trace, "moveaxis", array, array_axis(place, array.ndim), -1)
@@ -78,7 +79,7 @@ def _cross(trace: Trace, a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc
 @records("kron")
 def _kron(trace: Trace, a: Any, b: Any) -> Any:
     """Record the Kronecker product: each element of one times all of the other, seen as a block."""
-    if not (isinstance(a, dpnp.ndarray) and isinstance(b, dpnp.ndarray) and a.ndim and b.ndim):
+    if not (isinstance(a, xp.ndarray) and isinstance(b, xp.ndarray) and a.ndim and b.ndim):
         return _kron_of_number(trace, a, b)
     ndim = max(a.ndim, b.ndim)
     shapes = [(1,) * (ndim - array.ndim) + array.shape for array in (a, b)]
@@ -91,7 +92,7 @@ def _kron(trace: Trace, a: Any, b: Any) -> Any:
 def _kron_of_number(trace: Trace, a: Any, b: Any) -> Any:
     """Record a product, if it has the dtype that dpnp gives it: in 0.20 a number of Python's is an array of its own."""
     product = recorded(trace, "multiply", a, b)
-    given = tuple(value.dtype if isinstance(value, dpnp.ndarray) else plain(value) for value in (a, b))
-    if product.dtype != result_dtype(dpnp.kron, given, product.sycl_queue):
-        raise NotFused("dpnp gives the Kronecker product with a number another dtype")
+    given = tuple(value.dtype if isinstance(value, xp.ndarray) else plain(value) for value in (a, b))
+    if product.dtype != result_dtype(xp.kron, given, product._queue):
+        raise NotFused(f"{NAME} gives the Kronecker product with a number another dtype")
     return product

@@ -7,10 +7,10 @@ import math
 from types import EllipsisType
 from typing import Any
 
-import dpnp
 import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
+from tl_dpnp.graph.dpnp_rules import indices_wrap, kind_of_several
 from tl_dpnp.graph.lazy import LazyArray, memory_of
 from tl_dpnp.graph.nodes import Array, AxisMap, Map, Node, Number, Reshape, Take
 from tl_dpnp.graph.recorders import (
@@ -25,6 +25,8 @@ from tl_dpnp.graph.recorders import (
 )
 from tl_dpnp.graph.trace import Trace
 from tl_dpnp.graph.views import broadcast, broadcasts, part, permute, reshape, slice_axes, view
+from tl_dpnp.runtime.array_package import xp
+from tl_dpnp.runtime.package_name import NAME
 
 __all__ = ["basic_entries", "diagonal_axes"]
 
@@ -216,22 +218,22 @@ _MORE_AXES: dict[int, dict[int, tuple[Any, ...]]] = {
 }
 
 
-def _at_least(index: dict[int, tuple[Any, ...]], trace: Trace, *arrays: Any) -> Any:
+def _at_least(name: str, index: dict[int, tuple[Any, ...]], trace: Trace, *arrays: Any) -> Any:
     check_arrays(*arrays)
     results = [_getitem(trace, array, index[array.ndim]) if array.ndim in index else array for array in arrays]
-    return results[0] if len(results) == 1 else results
+    return results[0] if len(results) == 1 else kind_of_several(name)(results)
 
 
 for _least, _index in _MORE_AXES.items():
-    RECORDERS[f"atleast_{_least}d"] = functools.partial(_at_least, _index)
+    RECORDERS[f"atleast_{_least}d"] = functools.partial(_at_least, f"atleast_{_least}d", _index)
 
 
 @records("__getitem__")
 def _getitem(trace: Trace, a: Any, key: Any) -> Any:
     """Record basic indexing: integers, slices, new axes and an ellipsis."""
     keys = key if isinstance(key, tuple) else (key,)
-    gathered = [place for place, entry in enumerate(keys) if isinstance(entry, dpnp.ndarray)]
-    others = [entry for entry in keys if not isinstance(entry, dpnp.ndarray)]
+    gathered = [place for place, entry in enumerate(keys) if isinstance(entry, xp.ndarray)]
+    others = [entry for entry in keys if not isinstance(entry, xp.ndarray)]
     if len(gathered) == 1 and all(isinstance(entry, slice) and entry == slice(None) for entry in others):
         return _taken(trace, a, keys[gathered[0]], gathered[0], "wrap")
     _look_at_parts(trace, a, keys)
@@ -273,7 +275,7 @@ def _taken(trace: Trace, x: Any, indices: Any, axis: int, mode: str) -> Any:
     operands = [trace.operand(x), trace.operand(indices)]
     node, where = operands[0][0], operands[1][0]
     if any(queue is None for _, _, queue in operands) or where.dtype.kind not in "iu" or where.dtype == np.uint64:
-        raise NotFused("an index is no array of integers", "use dpnp.where")
+        raise NotFused("an index is no array of integers", f"use {NAME}.where")
     if axis >= len(node.shape) or not where.shape:
         raise NotFused("the indices do not fit")
     shape = (*node.shape[:axis], *where.shape, *node.shape[axis + 1 :])
@@ -287,8 +289,11 @@ def _taken(trace: Trace, x: Any, indices: Any, axis: int, mode: str) -> Any:
         given = [value if isinstance(value, Node) else Number((), place, value) for value in values]
         return Map(where.shape, dtype, kind, tuple(given), place)
 
-    within = apply("clip", where, -size if mode == "wrap" else 0, size - 1)
-    if mode == "wrap":
+    if mode == "wrap" and indices_wrap():
+        within = apply("remainder", where, size)
+    else:
+        within = apply("clip", where, -size if mode == "wrap" else 0, size - 1)
+    if mode == "wrap" and not indices_wrap():
         within = apply("where", apply("less", within, 0, dtype=np.dtype(bool)), apply("add", within, size), within)
     return result_array(trace, Take(shape, node.dtype, node, within, axis), operands)
 
@@ -298,7 +303,7 @@ def basic_entries(shape: tuple[int, ...], keys: tuple[Any, ...]) -> list[tuple[i
     entries: list[tuple[int, int, int] | int | None] = []
     if any(isinstance(entry, bool) or not isinstance(entry, slice | int | np.integer | None | EllipsisType)
            for entry in keys):
-        raise NotFused("an index is no integer, slice, ellipsis or None", "use dpnp.where or dpnp.take")
+        raise NotFused("an index is no integer, slice, ellipsis or None", f"use {NAME}.where or {NAME}.take")
     consumed = sum(entry is not None and entry is not Ellipsis for entry in keys)
     missing = len(shape) - consumed
     if missing < 0 or sum(entry is Ellipsis for entry in keys) > 1:

@@ -11,7 +11,7 @@ from typing import Any
 
 import tl_dpnp
 from asv_bench.benchmarks.namespaces import make, names
-from tl_dpnp.graph import kernels, plan
+from tl_dpnp.graph import kernels, plan, planning
 from tl_dpnp.language.printer import print_module
 from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 
@@ -78,7 +78,7 @@ def _not_run() -> Iterator[None]:
     def zeros(result: plan.Allocation, queue: Any) -> Any:
         return dpt.zeros(result.shape, dtype=result.dtype, usm_type=result.usm_type, sycl_queue=queue)
 
-    with _replaced(kernels, "prepare_launch", lambda _kernel, _shapes, _groups, queue, _like: _NotRun(queue)), \
+    with _replaced(planning, "prepare", lambda _kernel, _shapes, _groups, queue: _NotRun(queue)), \
             _replaced(plan.Allocation, "made", zeros):
         yield
 

@@ -19,6 +19,7 @@ from tl_dpnp.runtime.cuda.arrays import cuda_device, is_aligned
 from tl_dpnp.runtime.cuda.platform import CudaLaunch
 from tl_dpnp.runtime.kernel import Kernel
 from tl_dpnp.runtime.platform_choice import platform_for
+from tl_dpnp.runtime.preparation import InterpretedLaunch, prepare_launch
 from tl_dpnp.runtime.watching import MACHINE_CODE, Description, door
 
 __all__ = ["CudaKernels", "Kernels", "Program", "ReferenceKernels"]
@@ -57,7 +58,8 @@ class CudaKernels:
         self.like = torch.empty(0, device=device)
 
     def prepared(self, request: KernelRequest) -> tuple[Kernel, bool, _Launch]:
-        prepared = request.prepared(self.queue, "cuda", self.like)
+        prepared = request.prepared(
+            "cuda", lambda kernel, shapes, groups: prepare_launch(kernel, shapes, groups, self.queue, self.like))
         return prepared.kernel, prepared.compiled, _CudaLaunch(prepared)
 
 
@@ -112,23 +114,19 @@ class ReferenceKernels:
         self.device = device
 
     def prepared(self, request: KernelRequest) -> tuple[Kernel, bool, _Launch]:
-        kernel, compiled = request.kernel("reference")
-        return kernel, compiled, _ReferenceLaunch(kernel, request)
+        prepared = request.prepared("reference", InterpretedLaunch)
+        return prepared.kernel, prepared.compiled, _ReferenceLaunch(prepared)
 
 
 class _ReferenceLaunch:
     is_known = False
 
-    def __init__(self, kernel: Kernel, request: KernelRequest) -> None:
-        self._kernel, self._request = kernel, request
-        self._shapes = [shape for shape in request.shapes if shape is not None]
+    def __init__(self, prepared: PreparedKernel) -> None:
+        self._prepared = prepared
 
     def run(self, registers: Registers) -> None:
-        arrays = []
-        for (slot, _), shape in zip(self._request.operands, self._shapes, strict=True):
-            first = registers[slot].storage_offset() + shape.offset // shape.dtype.itemsize
-            arrays.append(torch.as_strided(registers[slot], shape.sizes, shape.strides, first).numpy())
-        self._kernel(*self._request.fixed, *arrays, group_size=self._request.groups)
+        self._prepared.launch.run(self._prepared.fixed, [
+            registers[slot].data_ptr() + offset for slot, offset in self._prepared.operands])
 
     def run_if_known(self, registers: Registers) -> bool:
         return False

@@ -1,0 +1,46 @@
+"""Arrays and lazy arrays that get memory, or objects, of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tl_dpnp.graph.extents import base_of
+from tl_dpnp.graph.nodes import Array, Node
+from tl_dpnp.graph.partition import substitute
+from tl_dpnp.graph.plan import array_at
+from tl_dpnp.runtime.array_package import array_around, settles_in_place
+
+__all__ = ["give_arrays", "give_each_memory_of_its_own"]
+
+
+def give_each_memory_of_its_own(trace: Any, lazies: Sequence[Any]) -> None:
+    """Let arrays that are computed alike be copies: what is written to one must not change the others."""
+    owners: dict[Node, dict[int, Any]] = {}
+    for lazy in lazies:
+        base = base_of(lazy._node)
+        if not isinstance(base, Array):
+            owners.setdefault(base, {})[id(lazy._storage)] = lazy._storage
+    copies: dict[int, dict[Node, Node]] = {
+        storage: {base: trace.cache.copy(base, number)}
+        for base, storages in owners.items() for number, storage in enumerate(storages) if number
+    }
+    for lazy in trace.live() if copies else ():
+        copy = copies.get(id(lazy._storage))
+        if copy is not None and base_of(lazy._node) in copy:  # views of a copy are views of the same one
+            lazy._node = substitute(lazy._node, copy, trace._renamed)
+
+
+def give_arrays(trace: Any) -> None:
+    """Have arrays stand behind lazy ones that are in memory and cannot become plain, so that they take their places
+    (`tl_dpnp.graph.release`) as the caller's own arrays take those of what stands for them.
+    """
+    if settles_in_place:
+        return
+    known = trace.known.by_lazy()
+    for lazy in trace.live():
+        if id(lazy) not in known:
+            content = trace.array_of(lazy)
+            if trace.known.lazy_of(content) is not None:  # another object has that one
+                content = array_at(trace.view_of(lazy), trace.registers)
+            trace.known.add(array_around(content), lazy)
