@@ -104,7 +104,7 @@ _NAMES = {
     ),
 }
 #: The modules of names that have another where dpnp is not installed.
-_WITHOUT_DPNP = {"explain": "graph.pytorch.fused", "fuse": "graph.pytorch.fused"}
+_WITHOUT_DPNP = {"explain": "graph.without_dpnp", "fuse": "graph.without_dpnp"}
 _SUBMODULES = ("config", "errors", "graph", "language", "lowering", "runtime", "xp")
 
 __all__ = [
@@ -154,9 +154,11 @@ _forking.install()
 def __getattr__(name: str) -> Any:
     if name in _NAMES:
         try:
-            value = getattr(_import_whole(f"{__name__}.{_NAMES[name]}"), name)
+            value = getattr(_import_whole(f"{__name__}.{_home_of(name)}"), name)
         except ModuleNotFoundError as error:
-            value = _without_dpnp(name, error)
+            from tl_dpnp.runtime.missing import stand_in
+
+            value = stand_in(f"{__name__}.{name}", error)  # raises the error for other packages than those of SYCL
     elif name in _SUBMODULES:
         value = _import_whole(f"{__name__}.{name}")
     elif name == "__version__":
@@ -171,14 +173,11 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def _without_dpnp(name: str, error: ModuleNotFoundError) -> Any:
-    """Return what a public name is where a package is missing."""
-    from tl_dpnp.runtime.missing import stand_in
+def _home_of(name: str) -> str:
+    """Return the module that holds a public name here."""
+    from tl_dpnp.runtime.package_name import NAME
 
-    value = stand_in(f"{__name__}.{name}", error)  # raises the error for other packages than those of SYCL
-    if name in _WITHOUT_DPNP:
-        return getattr(_import_whole(f"{__name__}.{_WITHOUT_DPNP[name]}"), name)
-    return value
+    return _NAMES[name] if NAME == "dpnp" else _WITHOUT_DPNP.get(name, _NAMES[name])
 
 
 def __dir__() -> list[str]:

@@ -410,22 +410,12 @@ def test_options_that_are_not_understood_are_refused(fuse):
     with pytest.raises(TLTypeError, match="on_break='loud'"):
         fuse(attention, on_break="loud")
     with pytest.raises(UnsupportedError, match=r"torch\._dynamo\.config\.recompile_limit"):
-        fuse(attention, recompile_limit=3)
+        fuse(attention, recompile_limit=3)(*[random(2, 3, 4)] * 3)
     with pytest.raises(TLTypeError, match="a function, not a int"):
         fuse(3)
     for wrong in ({"target": "sycl"}, {"size": 3}):
         with pytest.raises(Exception, match="is not understood"):
             torch.compile(attention, backend=entry_point, options=wrong)(*[random(2, 3, 4)] * 3)
-
-
-def test_arrays_of_cupy_are_refused_with_the_way_out(fuse):
-    class Array:
-        __module__ = "cupy._core.core"
-
-    with pytest.raises(UnsupportedError, match=r"torch.as_tensor\(array\)"):
-        fuse(attention)(Array(), Array(), Array())
-    with pytest.raises(UnsupportedError, match=r"torch.as_tensor\(array\)"):
-        fuse(attention)(q=Array(), k=Array(), v=Array())
 
 
 def test_tensors_of_the_host_are_pytorch_s():
@@ -472,7 +462,7 @@ def test_ways_to_share_memory_are_kept_up_to_a_number(fuse, monkeypatch):
         mine, its = (torch.arange(64.0, device=DEVICE) for _ in range(2))
         assert torch.equal(fused(mine[:20], mine[start : start + 20]), update(its[:20], its[start : start + 20]))
         assert torch.equal(mine, its)
-        assert len(fused._apart) <= 2
+        assert len(fused.of("torch")._apart) <= 2
 
 
 def test_tensors_in_lists_may_share_memory(fuse):

@@ -14,7 +14,7 @@ from tl_dpnp.runtime.fresh_stack import import_whole
 
 __all__ = ["needed", "stand_in"]
 
-_PACKAGES = ("dpnp", "dpctl", "numba_dpex")
+_PACKAGES = ("dpnp", "dpctl", "numba_dpex", "cupy")
 
 
 def needed(module: str, by: str) -> ModuleType:
@@ -42,6 +42,8 @@ def _words(by: str, missing: ModuleNotFoundError) -> str:
     package = (missing.name or "").partition(".")[0]
     if package not in _PACKAGES:
         raise missing
+    if package == "cupy":  # what takes its arrays where there is no dpnp
+        package = "dpnp or cupy"
     return (f"{by} needs {package}, which is not installed here: `pip install .` in the source of tl_dpnp, in an "
             "environment without numba-cuda, installs dpnp, dpctl and numba-dpex; docs/installing.md says more. "
             'target="cuda" needs none of them')

@@ -35,7 +35,6 @@ class FusedFunction:
                               + ("; tl_dpnp.compile takes source text" if isinstance(function, str) else ""))
         functools.update_wrapper(self, function, updated=())
         self.function, self.fullgraph, self.on_break, self.dynamic = function, fullgraph, on_break, dynamic
-        self._types: set[type] = set()
         self._apart: dict[Sharing, Callable[..., Any]] = {}
         self._repeated: RepeatedCalls | None = None
 
@@ -61,8 +60,6 @@ class FusedFunction:
     def _traced(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Call the function by way of Dynamo, which compiles it where that is due."""
         given = (*arguments, *keywords.values()) if keywords else arguments
-        if not self._types.issuperset(map(type, given)):
-            self._check(given)
         compiled = self._compiled
         if shared := self._sharing(given):
             compiled = self._compiled_for(shared)
@@ -70,14 +67,6 @@ class FusedFunction:
         if self._repeated is not None:
             self._repeated.notice()
         return result
-
-    def _check(self, arguments: tuple[Any, ...]) -> None:
-        for argument in arguments:
-            if type(argument).__module__.partition(".")[0] == "cupy":
-                raise UnsupportedError(
-                    "fuse takes no arrays of CuPy: write the function with PyTorch's functions, and give it "
-                    "torch.as_tensor(array), which is the same memory; cupy.asarray(result) is the way back")
-        self._types.update(map(type, arguments))
 
     @functools.cached_property
     def _compiled(self) -> Callable[..., Any]:
