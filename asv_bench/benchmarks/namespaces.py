@@ -42,7 +42,7 @@ class Call:
 
 
 def make(namespace: str, name: str, batch: int, element: str = "f32", seed: int = 0, data: int = 0) -> Call:
-    """Return a program as a call in one of ``numpy``, ``dpnp``, ``jax`` and ``torch``.
+    """Return a program as a call in one of ``numpy``, ``dpnp``, ``cupy``, ``jax`` and ``torch``.
 
     Seed, element and name give the sizes, and together with `batch` and `data` the values, of its arguments.
     """
@@ -139,5 +139,6 @@ def _module(name: str) -> Callable[[], Any]:
 
 
 _NAMESPACES: dict[str, Callable[[], Any]] = {
-    "numpy": _module("numpy"), "dpnp": _module("dpnp"), "jax": _module("jax.numpy"), "torch": _torch,
+    "numpy": _module("numpy"), "dpnp": _module("dpnp"), "cupy": _module("cupy"),
+    "jax": _module("jax.numpy"), "torch": _torch,
 }

@@ -79,6 +79,8 @@ class _Function:
         result = self._function(*arguments, **keywords)
         if isinstance(result, tuple) and self.name.startswith("atleast"):
             result = list(result)
+        if self.name == "diag":
+            result = result.copy()
         return _wrapped(result) if out is None else out
 
 

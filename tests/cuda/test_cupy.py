@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tl_dpnp
+from asv_bench.benchmarks.namespaces import arrays_of, make, names
 from tests.cuda.cupy_support import compare, cupy, fuse, here, shares
 from tests.graph.expressions import EXPRESSIONS, arrays_for, groups
 from tl_dpnp.errors import FusionWarning, TLTypeError, UnsupportedError
@@ -382,3 +383,67 @@ def test_what_is_wrong_raises_what_cupy_raises(function):
     with pytest.raises(type(plain.value)) as fused:
         fuse(function)(*operands)
     assert str(fused.value) == str(plain.value)
+
+
+def test_repeated_calls_launch_by_what_looks_at_the_arrays():
+    shared = random(4, 4, seed=9)
+    fused = fuse(lambda x, y, factor: (p := cupy.matmul(x, y @ shared) * factor, p + y))
+    run = fused.of("cupy")._recent
+    for number in range(8):
+        x, y = random(30, 4, 4, seed=number), random(30, 4, 4, seed=number + 50)
+        compare(f"call {number}", fused(x, y, 0.5 * number), fused.function(x, y, 0.5 * number))
+        assert len(run.short) == (number >= 3)
+    assert fused.stats.plan_hits == 7
+    (short,) = run.short
+    others = [(x, x, 1.0), (x, y, 1), (x, y), (x.swapaxes(1, 2), y, 1.0), (x.astype("f8"), y, 1.0), (x[:2], y, 1.0),
+              (random(481)[1:].reshape(30, 4, 4), y, 1.0)]
+    for other in others:
+        assert short(other) is False
+    for x, y, factor in others[0], others[1], others[3], others[6]:
+        compare("another kind", fused(x, y, factor), fused.function(x, y, factor))
+    shared = random(4, 4, seed=10)
+    compare("another closure", fused(x, y, 2.0), fused.function(x, y, 2.0))
+    shared = random(4, 4, seed=10, dtype="f8")
+    assert short((x, y, 2.0)) is False
+    compare("another closure", fused(x, y, 2.0), fused.function(x, y, 2.0))
+
+
+# --- programs as users write them -------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [name for name, file in names().items()
+                                  if file in ("attention", "elements", "filters", "tensors")])
+def test_programs_are_what_cupy_computes(name):
+    call = make("cupy", name, 3, "f64")
+    try:
+        expected = call()
+    except (AttributeError, TypeError):
+        pytest.skip("CuPy, or what stands for it, has not all functions")
+    fused = fuse(call.function)
+    for _ in range(4):
+        found = fused(*call.arguments)
+        for one, other in zip(arrays_of(found), arrays_of(expected), strict=True):
+            assert (one.shape, one.dtype) == (other.shape, other.dtype)
+            scale = float(abs(other).max())
+            np.testing.assert_allclose(one.get(), other.get(), rtol=1e-9, atol=1e-9 * scale)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_drawn_programs_are_what_cupy_computes(seed):
+    generator = np.random.default_rng(seed)
+    unary = [cupy.tanh, abs, lambda x: x.swapaxes(-1, -2), lambda x: x[..., ::-1],
+             lambda x: x - x.max(axis=-1)[..., None],
+             lambda x: cupy.where(x > 0, x, x * 0.5), lambda x: x * 2 + 1, lambda x: x / (1 + cupy.square(x))]
+    binary = [lambda x, y: x @ y, cupy.maximum, lambda x, y: x - y * 0.5, cupy.arctan2,
+              lambda x, y: cupy.einsum("bij,bkj->bik", x, y), lambda x, y: x + y.sum(axis=0)]
+    chosen = [(unary[generator.integers(len(unary))], None) if generator.random() < 0.5 else
+              (binary[generator.integers(len(binary))], int(generator.integers(3))) for _ in range(10)]
+
+    def function(*given):
+        values = list(given)
+        for operation, other in chosen:
+            values.append(operation(values[-1]) if other is None else operation(values[-1], values[other]) * 0.25)
+        return values[-1], values[-3]
+
+    checked(function, lambda: [random(6, 5, 5, dtype="f8", seed=10 * seed + number) for number in range(3)])

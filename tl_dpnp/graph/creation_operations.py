@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
-from tl_dpnp.graph.dpnp_rules import kind_of_several
+from tl_dpnp.graph.dpnp_rules import diag_copies, kind_of_several
 from tl_dpnp.graph.nodes import Arange, ComplexParameter, Map, Node, Parameter, number_node
 from tl_dpnp.graph.recorders import (
     RECORDERS,
@@ -123,7 +123,8 @@ def _diag(trace: Trace, v: Any, /, k: Any = 0, **keywords: Any) -> Any:
     if v.ndim not in (1, 2):
         raise NotFused("the operand is neither a vector nor a matrix")
     if v.ndim == 2:
-        return recorded(trace, "diagonal", v, offset)
+        diagonal = recorded(trace, "diagonal", v, offset)
+        return recorded(trace, "copy", diagonal) if diag_copies() else diagonal
     size = v.size + abs(offset)
     if offset:
         like = new_like(v.dtype, *trace.operand(v)[1:])

@@ -13,8 +13,9 @@ import numpy as np
 from tl_dpnp.runtime.array_package import xp
 
 __all__ = [
-    "einsum_sees_diagonals", "indices_wrap", "kind_of_several", "nansum_takes_whole_elements", "raise_singular",
-    "real_is_a_view", "shifts_keep_the_sign", "singular_inverse_is_an_error", "solves_stacks_of_vectors",
+    "diag_copies", "einsum_sees_diagonals", "indices_wrap", "kind_of_several", "nansum_takes_whole_elements",
+    "quotients_by_zero_are_infinite", "raise_singular", "real_is_a_view", "shifts_keep_the_sign",
+    "singular_inverse_is_an_error", "solves_stacks_of_vectors",
 ]
 
 
@@ -81,6 +82,21 @@ def real_is_a_view() -> bool:
 def shifts_keep_the_sign() -> bool:
     """Return whether a number below 0 is shifted to the right by a negative count to -1, as in CUDA; in dpnp to 0."""
     return bool(xp.asnumpy(xp.right_shift(xp.asarray([-2]), xp.asarray([-1])))[0] == -1)
+
+
+@functools.cache
+def diag_copies() -> bool:
+    """Return whether `diag` of a matrix has memory of its own, as in CuPy; in dpnp it is a view."""
+    matrix = xp.zeros((2, 2), dtype="f4")
+    xp.diag(matrix)[...] = 1
+    return bool(xp.asnumpy(matrix)[0, 0] == 0)
+
+
+@functools.cache
+def quotients_by_zero_are_infinite() -> bool:
+    """Return whether a complex number divided by 0 is infinite, as in dpnp; in CuPy it is NaN."""
+    one = xp.ones(1, dtype="c8")
+    return bool(np.isinf(xp.asnumpy(one / xp.zeros(1, dtype="c8"))[0]))
 
 
 @functools.cache

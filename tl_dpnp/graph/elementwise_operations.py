@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
-from tl_dpnp.graph.dpnp_rules import real_is_a_view, shifts_keep_the_sign
+from tl_dpnp.graph.dpnp_rules import quotients_by_zero_are_infinite, real_is_a_view, shifts_keep_the_sign
 from tl_dpnp.graph.functions import FUNCTIONS
 from tl_dpnp.graph.inference import result_dtype, takes_in_place
 from tl_dpnp.graph.lazy import LazyArray
@@ -94,6 +94,8 @@ def _map(kind: str, function: Any, nodes: Sequence[Node], values: Sequence[Any],
 
 def _kind_of_division(a: Node, b: Node) -> str:
     """Return how dpnp divides by complex numbers, and by an array of real ones: both parts by the number."""
+    if b.dtype is not None and not quotients_by_zero_are_infinite():
+        raise NotFused(f"a divisor may be 0, where {NAME} gives NaN", "multiply by a real reciprocal")
     if b.dtype is None or b.dtype.kind == "c":
         return "divide"
     if a.dtype is None or b.dtype != part_dtype(a.dtype):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tl_dpnp import config
+from tl_dpnp.graph.direct_calls import direct_plan
 from tl_dpnp.graph.keys import CallKey
 from tl_dpnp.graph.specialization import Specialization
 from tl_dpnp.graph.trace_cache import TraceCache
@@ -31,7 +32,7 @@ class RecentCall:
     recorded, and which of them are `arrays` and `scalars`.
 
     They are the arguments, or what these `unpack` to.  `short` runs the plan as a whole, if there is such a function;
-    there may be one later if it `may_be_short`.
+    there may be one later if it `may_be_short`.  `direct` does so where a kernel is launched by machine code alone.
     """
 
     looks: Callable[[tuple[Any, ...]], bool] | None
@@ -42,6 +43,7 @@ class RecentCall:
     parts: list[Any]
     facts: list[Any]
     short: ShortPlan | None = None
+    direct: Callable[[tuple[Any, ...]], Any] | None = None
     may_be_short: bool = True
 
     def unpacked(self, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -97,6 +99,9 @@ class RecentCalls:
             short = found.short_calls
             if short is None or short.problem is not None:
                 call.may_be_short = False
+                if call.unpack is None:
+                    call.direct = direct_plan(found, arguments)
+                    self._keep(self.calls)
             elif short.function is not None:
                 call.may_be_short = False
                 self._shorten(call, found, arguments, True)
@@ -114,7 +119,8 @@ class RecentCalls:
 
     def _keep(self, calls: tuple[RecentCall, ...]) -> None:
         self.calls = calls
-        self.short = tuple([call.short.run for call in calls if call.short is not None])
+        self.short = tuple([run for call in calls
+                            if (run := call.direct if call.short is None else call.short.run) is not None])
 
     def clear(self) -> None:
         """Forget all calls."""

@@ -17,9 +17,9 @@ from tl_dpnp.target.targets import TargetName
 __all__ = [
     "CALLS_BEFORE", "Content", "DEVICE_TYPES", "LAST_FACT", "LAZY_BASE", "NAME", "POOL", "TARGET", "WHERE",
     "address_of", "array_around", "array_facts", "bare_array", "base_of_addresses", "become_plain", "common_kind",
-    "content_of", "content_slot", "contents_of", "describe", "element_strides_of", "first_element", "is_writable",
-    "looks_function", "maker", "new_like", "ones", "prepare", "reverses_floor_division", "runs_in_warps",
-    "settles_in_place", "strides_are_bytes", "takes_over_numpy", "viewed", "xp",
+    "content_of", "content_slot", "contents_of", "describe", "direct_call", "element_strides_of", "first_element",
+    "is_writable", "looks_function", "maker", "new_like", "ones", "prepare", "reverses_floor_division",
+    "runs_in_warps", "settles_in_place", "strides_are_bytes", "takes_over_numpy", "viewed", "xp",
 ]
 
 _package: Any = import_module(
@@ -89,6 +89,9 @@ describe: Callable[[Any], Any] = _package.describe
 runs_in_warps: bool = _package.RUNS_IN_WARPS
 #: Returns the launch of a kernel, as `tl_dpnp.runtime.preparation.prepare_launch` does.
 prepare: Callable[..., Any] = _package.prepare
+#: Returns what launches a kernel with numbers and arrays that are like some, and returns whether they are; None where
+#: there is no quicker way than its launch.
+direct_call: Callable[[Any, tuple[Any, ...]], Callable[[tuple[Any, ...]], bool] | None] = _package.direct_call
 #: After how many calls of a kind these are looked at by a function of their own, and what returns that.
 CALLS_BEFORE: int = _package.CALLS_BEFORE
 looks_function: Callable[..., Any] = _package.looks_function

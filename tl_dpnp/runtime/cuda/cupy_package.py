@@ -217,6 +217,24 @@ def prepare(kernel: Kernel, shapes: Sequence[Shape | None], groups: int, queue: 
     return prepare_launch(kernel, shapes, groups, queue, _on(queue, xp.empty, 0))
 
 
+def direct_call(launch: Any, arguments: tuple[Any, ...]) -> Callable[[tuple[Any, ...]], bool] | None:
+    """Return what launches a kernel with arguments like these, by machine code."""
+    if not _interpreted:
+        found: Callable[[tuple[Any, ...]], bool] | None = (
+            launch.direct_call(launch.binding, arguments) if launch.is_direct else None)
+        return found
+    looks = looks_function(arguments, None)
+    arrays = [place for place, value in enumerate(arguments) if type(value) is xp.ndarray]
+
+    def interpreted(others: tuple[Any, ...]) -> bool:
+        if looks(others):
+            launch.run(others[: arrays[0]], [base_of_addresses(others[place]) for place in arrays])
+            return True
+        return False
+
+    return interpreted
+
+
 CALLS_BEFORE = 2
 
 

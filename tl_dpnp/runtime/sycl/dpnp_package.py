@@ -101,6 +101,10 @@ def describe(queue: Any) -> Any:
 prepare = prepare_launch
 
 
+def direct_call(launch: Any, arguments: tuple[Any, ...]) -> None:
+    """Return None: `tl_dpnp.graph.short_plans` has quicker ways."""
+
+
 def looks_function(values: Sequence[Any], queue: Any) -> Any:
     """See `tl_dpnp.runtime.sycl.host_functions.looks_function`."""
     from tl_dpnp.runtime.sycl.host_functions import looks_function  # brings LLVM

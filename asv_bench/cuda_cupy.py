@@ -1,0 +1,120 @@
+"""Programs as users write them, with CuPy: ``python -m asv_bench.cuda_cupy``.
+
+Each program of `asv_bench/benchmarks/realistic` runs with CuPy as it is, and by `tl_dpnp.fuse`; results are compared.
+Times on the device are those of so many calls between two events, of a large batch; those of calls are until the call
+returns, of a small one.  Medians of rounds in turns.  Needs CuPy and a GPU, and no dpnp.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+import cupy
+
+import tl_dpnp
+from asv_bench.benchmarks.namespaces import Call, arrays_of, make, names
+
+_ROUNDS, _CALLS, _HOST_CALLS, _WARM_UP = 7, 10, 500, 6
+_FILES = "attention,elements,filters,tensors"
+
+
+def _device_seconds(call: Callable[[], Any]) -> float:
+    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+    cupy.cuda.get_current_stream().synchronize()
+    begin.record()
+    for _ in range(_CALLS):
+        call()
+    end.record()
+    end.synchronize()
+    return float(cupy.cuda.get_elapsed_time(begin, end)) / 1e3 / _CALLS
+
+
+def _host_seconds(call: Callable[[], Any]) -> float:
+    cupy.cuda.get_current_stream().synchronize()
+    begin = time.perf_counter()
+    for _ in range(_HOST_CALLS):
+        call()
+    return (time.perf_counter() - begin) / _HOST_CALLS
+
+
+def _ways(call: Call) -> tuple[Callable[[], Any], Callable[[], Any], Any]:
+    """Return a call as it is and fused, after some calls, and the fused function."""
+    fused = tl_dpnp.fuse(call.function)
+
+    def run() -> Any:
+        return fused(*call.arguments)
+
+    for _ in range(_WARM_UP):
+        call()
+        run()
+    return call, run, fused
+
+
+def _error(found: Any, expected: Any) -> float:
+    """Return the largest difference of two results, relative to the largest element."""
+    worst = 0.0
+    for one, other in zip(arrays_of(found), arrays_of(expected), strict=True):
+        one, other = cupy.asarray(one), cupy.asarray(other)
+        assert (one.shape, one.dtype) == (other.shape, other.dtype), (one.shape, one.dtype, other.shape, other.dtype)
+        if one.size:
+            worst = max(worst, float(abs(one - other).max()) / max(float(abs(other).max()), 1e-30))
+    return worst
+
+
+def _medians(calls: Sequence[Callable[[], Any]], seconds: Callable[[Callable[[], Any]], float]) -> list[float]:
+    rounds = [[seconds(call) for call in calls] for _ in range(_ROUNDS)]
+    return [statistics.median(times) for times in zip(*rounds, strict=True)]
+
+
+def _report(name: str, batch: int, small: int, element: str, seed: int) -> float:
+    """Print a line for a program, and return how many times as fast as CuPy it is on the device."""
+    plain, run, _ = _ways(make("cupy", name, batch, element, seed))
+    error = _error(run(), plain())
+    device = _medians([plain, run], _device_seconds)
+    plain, run, fused = _ways(make("cupy", name, small, element, seed))
+    host = _medians([plain, run], _host_seconds)
+    explanation = fused.explain(*make("cupy", name, small, element, seed).arguments)
+    left = ", ".join(explanation.calls) or "nothing"
+    print(f"{name:<26} {device[1] * 1e6:9.1f} us, of CuPy {device[0] / device[1]:6.2f}; calls in us: CuPy "
+          f"{host[0] * 1e6:.1f}, fused {host[1] * 1e6:.1f}; error {error:.0e}; {len(explanation.kernels)} kernels, "
+          f"left {left}{'; traced at each call' if explanation.again else ''}", flush=True)
+    return device[0] / device[1]
+
+
+def _add(small: int) -> None:
+    """Print what a call costs beside `cupy.add`."""
+    a, k, q = (cupy.ones((small, 8, 8), "f4") for _ in range(3))
+    _, run, _ = _ways(Call(lambda a, k, q: cupy.matmul(k, q @ a) * 2.0 + q, (a, k, q)))
+    calls = {"a fused function": run, "cupy.add": lambda: cupy.add(a, q), "cupy.empty_like": lambda: cupy.empty_like(a)}
+    for name, seconds in zip(calls, _medians([*calls.values()], _host_seconds), strict=True):
+        print(f"{name}: {seconds * 1e6:.1f} us a call", flush=True)
+
+
+@click.command(help=__doc__)
+@click.option("--batch", default=20000, show_default=True)
+@click.option("--small", default=100, show_default=True, help="The batch of which the calls are timed.")
+@click.option("--element", default="f32", show_default=True)
+@click.option("--seed", default=0, show_default=True, help="It decides the sizes.")
+@click.option("--only", default=_FILES, show_default=True, help="Names of programs, or files of them, apart by commas.")
+def main(batch: int, small: int, element: str, seed: int, only: str) -> None:
+    """Print a line for each program, and the geometric mean."""
+    _add(small)
+    ratios = []
+    for name, file in names().items():
+        if {name, file} & set(only.split(",")):
+            try:
+                ratios.append(_report(name, batch, small, element, seed))
+            except Exception as error:  # programs with functions that CuPy has not
+                print(f"{name}: {type(error).__name__}: {str(error)[:200]}", flush=True)
+    mean = math.exp(statistics.mean(map(math.log, ratios)))
+    print(f"{len(ratios)} programs, of the speed of CuPy: geometric mean {mean:.2f}, least {min(ratios):.2f}, median "
+          f"{statistics.median(ratios):.2f}")
+
+
+if __name__ == "__main__":
+    main()
