@@ -76,7 +76,10 @@ class _Function:
         arguments, keywords = _plain(arguments), _plain(keywords)
         if self.name == "take":
             keywords.setdefault("mode", "wrap")
-        result = self._function(*arguments, **keywords)
+        try:
+            result = self._function(*arguments, **keywords)
+        except np.linalg.LinAlgError:  # CuPy does not look for singular matrices
+            result = np.full_like(arguments[-1], np.nan)
         if isinstance(result, tuple) and self.name.startswith("atleast"):
             result = list(result)
         if self.name == "diag":

@@ -7,7 +7,7 @@ import pytest
 
 import tl_dpnp
 from asv_bench.benchmarks.namespaces import arrays_of, make, names
-from tests.cuda.cupy_support import compare, cupy, fuse, here, shares
+from tests.cuda.cupy_support import STANDS_IN, compare, cupy, fuse, here, shares
 from tests.graph.expressions import EXPRESSIONS, arrays_for, groups
 from tl_dpnp.errors import FusionWarning, TLTypeError, UnsupportedError
 
@@ -367,6 +367,69 @@ def test_methods_and_nested_functions_are_fused():
     compare("a method", Model().run(x, scale=3), cupy.exp(x * 2) * 3)
     explanation = tl_dpnp.explain(Model().run)(x)
     assert (len(explanation.kernels), explanation.breaks) == (1, ())
+
+
+@pytest.mark.parametrize("shape", [(6, 3, 3), (3, 3), (2, 2, 4, 4)])
+def test_small_matrices_are_solved_in_the_kernel(shape):
+    def function(a, b):
+        vectors = cupy.linalg.solve(a, b) if a.ndim == 2 else b
+        return cupy.linalg.inv(a) @ b.swapaxes(-1, -2) if a.ndim > 2 else vectors * 2, cupy.linalg.det(a)
+
+    explanation = checked(function, lambda: [random(*shape, dtype="f8") + 3 * cupy.asarray(np.eye(shape[-1])),
+                                             random(*shape, dtype="f8", seed=1) if len(shape) > 2
+                                             else random(shape[-1], dtype="f8", seed=1)])
+    assert (explanation.calls, explanation.breaks) == ((), ())
+
+
+@pytest.mark.skipif(STANDS_IN, reason="it has no cupyx")
+def test_settings_of_cupy_are_looked_at():
+    import cupyx
+
+    fused = fuse(lambda a: cupy.linalg.inv(a) * 2)
+    singular = cupy.zeros((3, 2, 2))
+    for _ in range(2):
+        fused(singular)
+    with cupyx.errstate(linalg="raise"), pytest.raises(np.linalg.LinAlgError):
+        fused(singular)
+    fused(singular)
+
+
+@pytest.mark.skipif(STANDS_IN, reason="it has no kernels of its own")
+def test_kernels_and_functions_of_cupyx_are_given_arrays_in_memory():
+    import cupyx
+    import cupyx.scipy.special
+
+    twice = cupy.ElementwiseKernel("T x", "T y", "y = 2 * x", "twice")
+    raw = cupy.RawKernel('extern "C" __global__ void add_one(float* x, int n) '
+                         "{ int i = threadIdx.x; if (i < n) x[i] += 1; }", "add_one")
+
+    def function(x):
+        y = twice(x + 1) - x
+        raw((1,), (64,), (y, np.int32(y.size)))
+        cupyx.scatter_add(y, (slice(None), 0), y[:, 1] * 2)
+        return cupyx.scipy.special.erf(y * 0.5) + y
+
+    checked(function, lambda: [random(3, 4)])
+
+
+@pytest.mark.skipif(STANDS_IN, reason="it has one stream")
+def test_kernels_run_on_the_current_stream_and_in_graphs():
+    fused, x = fuse(step), [random(500, 8, 8, seed=seed) * 0.1 for seed in range(3)]
+    expected = step(*x)
+    for _ in range(5):
+        fused(*x)
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        result = fused(*x)
+        stream.synchronize()
+        compare("on another stream", result, expected)
+        stream.begin_capture()
+        captured = fused(*x)
+        graph = stream.end_capture()
+        x[0] *= 0
+        graph.launch()
+        stream.synchronize()
+        compare("of a graph", captured, step(*x))
 
 
 @pytest.mark.parametrize("function", [

@@ -15,15 +15,17 @@ from tl_dpnp.runtime.array_package import xp
 __all__ = [
     "diag_copies", "einsum_sees_diagonals", "indices_wrap", "kind_of_several", "nansum_takes_whole_elements",
     "quotients_by_zero_are_infinite", "raise_singular", "real_is_a_view", "shifts_keep_the_sign",
-    "singular_inverse_is_an_error", "solves_stacks_of_vectors",
+    "singular_is_an_error", "solves_stacks_of_vectors",
 ]
 
 
 @functools.cache
-def singular_inverse_is_an_error() -> bool:
-    """Return whether `dpnp.linalg.inv` raises an error for a singular matrix in a batch: dpnp 0.15 gives infinities."""
+def singular_is_an_error(name: str) -> bool:
+    """Return whether a function of `linalg` raises an error for a singular matrix in a batch: `inv` of dpnp 0.15 gives
+    infinities, and CuPy does not look.
+    """
     try:
-        raise_singular("inv", np.array([False, True]))
+        raise_singular(name, np.array([False, True]))
     except getattr(xp.linalg, "LinAlgError", np.linalg.LinAlgError):
         return True
     return False

@@ -28,7 +28,7 @@ from tl_dpnp.graph.replacing import replacing
 from tl_dpnp.graph.rewriting import HOOKS, NAME, hook_cells, rewritten
 from tl_dpnp.graph.trace import Trace, this_thread
 from tl_dpnp.graph.traced_scalars import OPERANDS, TRACED, TRACED_KINDS, plain
-from tl_dpnp.runtime.array_package import bare_array, xp
+from tl_dpnp.runtime.array_package import array_around, bare_array, settles_in_place, xp
 
 __all__ = ["Interceptor", "called_by", "called_method", "hashable", "makers", "stood_for"]
 
@@ -527,10 +527,20 @@ class Interceptor(Apart):
         return functools.partial(self._foreign, function, rearranges, is_user)
 
     def _foreign(self, function: Any, rearranges: bool, is_user: bool, /, *arguments: Any, **keywords: Any) -> Any:
+        if not (is_user or rearranges or settles_in_place):  # code in C may look for arrays that are in memory
+            return self.done_apart(function, *self._contents(arguments), **self._contents(keywords))
         values = [*arguments, *keywords.values()]
         if is_user or (self.is_copied_apart if rearranges else self.is_called_apart)(function, values):
             return self.done_apart(function, *arguments, **keywords)
         return function(*arguments, **keywords)
+
+    def _contents(self, value: Any) -> Any:
+        """Return arguments with arrays in memory for lazy ones, also in tuples, lists and dicts."""
+        if type(value) is LazyArray:
+            return array_around(self.trace.escape(value))
+        if type(value) in (list, tuple):
+            return type(value)(map(self._contents, value))
+        return {name: self._contents(part) for name, part in value.items()} if type(value) is dict else value
 
     def take_in(self, value: Any) -> None:
         """Take in what a function of dpnp is given; there is nothing to do where nothing is observed."""

@@ -9,12 +9,12 @@ import numpy as np
 
 from tl_dpnp.graph.breaks import NotFused
 from tl_dpnp.graph.composed_operations import as_floating
-from tl_dpnp.graph.dpnp_rules import raise_singular, singular_inverse_is_an_error, solves_stacks_of_vectors
+from tl_dpnp.graph.dpnp_rules import raise_singular, singular_is_an_error, solves_stacks_of_vectors
 from tl_dpnp.graph.elimination import LARGEST_MATRIX
 from tl_dpnp.graph.nodes import Eliminate
 from tl_dpnp.graph.recorders import check_arrays, recorded, records, result_array, static_integer
 from tl_dpnp.graph.trace import Trace
-from tl_dpnp.runtime.array_package import xp
+from tl_dpnp.runtime.array_package import singular_setting, xp
 from tl_dpnp.runtime.package_name import NAME
 
 __all__: list[str] = []
@@ -37,9 +37,24 @@ def _matrices(trace: Trace, a: Any, ndim: int) -> Any:
         raise NotFused("the operand has no square matrices")
     if x.shape[-1] > LARGEST_MATRIX:
         raise NotFused(f"matrices larger than {LARGEST_MATRIX}×{LARGEST_MATRIX} are left to LAPACK")
-    if x.ndim < ndim:
+    _look_at_setting(trace)
+    if x.ndim < ndim and singular_is_an_error("solve"):
         raise NotFused("a single matrix that is singular is an error", "give it a batch axis")
     return x
+
+
+def _look_at_setting(trace: Trace) -> None:
+    """Raise `NotFused` where a setting makes errors of singular matrices; plans depend on it."""
+    found = singular_setting()
+    if found is None:
+        return
+    owner, name, expected = found
+    value = getattr(owner, name)
+    if trace.observed:
+        guards = trace.interceptor.guards
+        trace.interceptor.read(value, guards.child(guards.constant(owner), "attribute", name))
+    if value != expected:
+        raise NotFused(f"{NAME} is set to look for singular matrices")
 
 
 @records("linalg.matrix_power")
@@ -73,7 +88,7 @@ def _inv(trace: Trace, a: Any) -> Any:
     """Record the inverses of a batch, in which dpnp 0.15 has infinities and NaN for singular matrices."""
     x = _matrices(trace, a, 3)
     inverse = trace.record("inverse", _inverse, (x,), {})
-    if singular_inverse_is_an_error():
+    if singular_is_an_error("inv"):
         _check_singular(trace, "inv", x, inverse, "solve several systems by one call")
     return inverse
 
@@ -82,13 +97,14 @@ def _inv(trace: Trace, a: Any) -> Any:
 def _solve(trace: Trace, a: Any, b: Any) -> Any:
     """Record the solutions of a batch; they are computed at once, to raise the error for a singular matrix."""
     x, y = _matrices(trace, a, 3), _floats(trace, b)
-    is_vector = y.ndim == x.ndim - 1 and solves_stacks_of_vectors()
+    is_vector = y.ndim == 1 or (y.ndim == x.ndim - 1 and solves_stacks_of_vectors())
     if y.ndim != x.ndim - is_vector or y.shape[: x.ndim - 1] != x.shape[:-1] or not y.size:
         raise NotFused("the right-hand sides do not fit")
     columns = recorded(trace, "expand_dims", y, -1) if is_vector else y
     solution = trace.record("solution", _solution, (x, columns), {})
-    hint = "" if singular_inverse_is_an_error() else "multiply by linalg.inv"
-    _check_singular(trace, "solve", x, solution, hint)
+    hint = "" if singular_is_an_error("inv") else "multiply by linalg.inv"
+    if singular_is_an_error("solve"):
+        _check_singular(trace, "solve", x, solution, hint)
     return recorded(trace, "squeeze", solution, -1) if is_vector else solution
 
 

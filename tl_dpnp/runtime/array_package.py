@@ -19,7 +19,7 @@ __all__ = [
     "address_of", "array_around", "array_facts", "bare_array", "base_of_addresses", "become_plain", "common_kind",
     "content_of", "content_slot", "contents_of", "describe", "direct_call", "element_strides_of", "first_element",
     "is_writable", "looks_function", "maker", "new_like", "ones", "prepare", "reverses_floor_division",
-    "runs_in_warps", "settles_in_place", "strides_are_bytes", "takes_over_numpy", "viewed", "xp",
+    "runs_in_warps", "settles_in_place", "singular_setting", "strides_are_bytes", "takes_over_numpy", "viewed", "xp",
 ]
 
 _package: Any = import_module(
@@ -66,6 +66,10 @@ new_like: Callable[..., tuple[Any, str, Any]] = _package.new_like
 common_kind: Callable[[Iterable[str]], str] = _package.common_kind
 #: Classes of what stands for queues and devices: equal ones are the same.
 DEVICE_TYPES: tuple[type, ...] = _package.DEVICE_TYPES
+
+#: Returns the object and the attribute that say what becomes of singular matrices, and what it is where they are no
+#: error; None where nothing says so.
+singular_setting: Callable[[], tuple[Any, str, Any] | None] = _package.singular_setting
 
 # --- lazy arrays -----------------------------------------------------------------------------------------------------
 

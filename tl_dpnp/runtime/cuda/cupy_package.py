@@ -30,7 +30,7 @@ __all__ = [
     "REVERSES_FLOOR_DIVISION", "RUNS_IN_WARPS", "SETTLES_IN_PLACE", "TARGET", "WHERE", "address_of", "array_around",
     "array_facts", "base_of_addresses", "become_plain", "common_kind", "content_of", "contents_of", "describe",
     "element_strides_of", "first_element", "is_writable", "looks_function", "maker", "new_like", "ones", "prepare",
-    "strides_are_bytes", "viewed", "xp",
+    "singular_setting", "strides_are_bytes", "viewed", "xp",
 ]
 
 _interpreted: bool = TARGETS[config.get("TARGET")].is_interpreted
@@ -131,6 +131,16 @@ def new_like(dtype: Any, kind: Any = _KIND, queue: Any = None) -> tuple[Any, str
 def common_kind(kinds: Iterable[str]) -> str:
     """Return the one kind of memory."""
     return _KIND
+
+
+def singular_setting() -> tuple[Any, str, Any] | None:
+    """Return where ``cupyx.errstate(linalg=...)`` is kept in this thread; a stand-in for CuPy has none."""
+    try:
+        from cupyx import _ufunc_config
+    except ModuleNotFoundError:
+        return None
+    _ufunc_config.get_config_linalg()  # which sets it
+    return _ufunc_config._config, "linalg", "ignore"
 
 
 # --- lazy arrays -----------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ __all__ = [
     "REVERSES_FLOOR_DIVISION", "RUNS_IN_WARPS", "SETTLES_IN_PLACE", "TARGET", "WHERE", "address_of", "array_around",
     "array_facts", "base_of_addresses", "become_plain", "common_kind", "content_of", "contents_of", "describe",
     "element_strides_of", "first_element", "is_writable", "looks_function", "maker", "new_like", "ones", "prepare",
-    "strides_are_bytes", "viewed", "xp",
+    "singular_setting", "strides_are_bytes", "viewed", "xp",
 ]
 
 TARGET: TargetName = "sycl"  # the setting of the target is for programs of the language
@@ -91,6 +91,10 @@ def new_like(dtype: Any, kind: Any = "device", queue: Any = None) -> tuple[Any, 
 def common_kind(kinds: Iterable[str]) -> str:
     """Return the USM type of results of operands of several."""
     return get_coerced_usm_type([*kinds])  # type: ignore[no-any-return]
+
+
+def singular_setting() -> None:
+    """Return None: dpnp itself says what becomes of singular matrices."""
 
 
 def describe(queue: Any) -> Any:
