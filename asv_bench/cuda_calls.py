@@ -1,12 +1,13 @@
 """What calls cost on the host of a GPU: ``python -m asv_bench.cuda_calls``.
 
 Microseconds until a call returns, medians and minima of 7 rounds in turns, of kernels that take no longer than that:
-arrays in C order, functions that are fused, and groups of 1000 tensors in the ways in which they can be given.
-Needs PyTorch and a GPU.
+arrays in C order, fused functions of PyTorch, and of CuPy where that is installed, and groups of 1000 tensors in the
+ways in which they can be given.  Needs PyTorch and a GPU.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -63,6 +64,24 @@ def _step(a: torch.Tensor, k: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
     return k @ (q @ a) * 2.0 + q
 
 
+def _report_cupy() -> None:
+    """Print a line for each kind of call with CuPy's arrays."""
+    import cupy
+
+    def step(a: Any, k: Any, q: Any) -> Any:
+        return cupy.matmul(k, cupy.matmul(q, a)) * 2.0 + q
+
+    a, b, c = (cupy.ones((100, 8, 8), "f4") for _ in range(3))
+    fused, bound = tl_dpnp.fuse(step), tl_dpnp.fuse(lambda a, b: cupy.matmul(cupy.matmul(b, c), a) * 2.0)
+    _report({
+        "a fused function of CuPy's arrays": (lambda: fused(a, b, c), 1000),
+        "the same with an array from outside": (lambda: bound(a, b), 1000),
+        "the same function in CuPy": (lambda: step(a, b, c), 1000),
+        "cupy.add": (lambda: cupy.add(a, b), 1000),
+        "cupy.empty_like": (lambda: cupy.empty_like(a), 1000),
+    })
+
+
 def main() -> None:
     """Print a line for each kind of call."""
     kernel = tl_dpnp.compile(BATCH, target="cuda")
@@ -86,6 +105,8 @@ def main() -> None:
             "torch.add": (lambda: torch.add(a, b), 1000),
             "torch.empty_like": (lambda: torch.empty_like(a), 1000),
         })
+    if importlib.util.find_spec("cupy") is not None:
+        _report_cupy()
     grouped = tl_dpnp.compile(GROUPS, target="cuda")
     lists = [_list() for _ in range(3)]
     groups = [tl_dpnp.group(each) for each in lists]

@@ -86,15 +86,6 @@ def _report(name: str, batch: int, small: int, element: str, seed: int) -> float
     return device[0] / device[1]
 
 
-def _add(small: int) -> None:
-    """Print what a call costs beside `cupy.add`."""
-    a, k, q = (cupy.ones((small, 8, 8), "f4") for _ in range(3))
-    _, run, _ = _ways(Call(lambda a, k, q: cupy.matmul(k, q @ a) * 2.0 + q, (a, k, q)))
-    calls = {"a fused function": run, "cupy.add": lambda: cupy.add(a, q), "cupy.empty_like": lambda: cupy.empty_like(a)}
-    for name, seconds in zip(calls, _medians([*calls.values()], _host_seconds), strict=True):
-        print(f"{name}: {seconds * 1e6:.1f} us a call", flush=True)
-
-
 @click.command(help=__doc__)
 @click.option("--batch", default=20000, show_default=True)
 @click.option("--small", default=100, show_default=True, help="The batch of which the calls are timed.")
@@ -103,7 +94,6 @@ def _add(small: int) -> None:
 @click.option("--only", default=_FILES, show_default=True, help="Names of programs, or files of them, apart by commas.")
 def main(batch: int, small: int, element: str, seed: int, only: str) -> None:
     """Print a line for each program, and the geometric mean."""
-    _add(small)
     ratios = []
     for name, file in names().items():
         if {name, file} & set(only.split(",")):

@@ -25,8 +25,8 @@ extensions = [
 
 #: The pages by the captions of the side bar.
 PAGES = {
-    "Using it": ["docs/installing", "docs/coming_from", "docs/calling", "docs/fusion", "docs/pytorch",
-                 "docs/distributed", "docs/export", "docs/gallery/index"],
+    "Using it": ["docs/installing", "docs/coming_from", "docs/calling", "docs/fusion", "docs/cupy",
+                 "docs/pytorch", "docs/distributed", "docs/export", "docs/gallery/index"],
     "The language": ["docs/language", "docs/instructions", "docs/glossary", "editors/README"],
     "Speed": ["docs/benchmarks", "docs/realistic-programs", "docs/schedules", "docs/tuning", "docs/amx", "docs/xmx",
               "docs/cuda"],

@@ -1,6 +1,6 @@
 """A stand-in for CuPy on NumPy, for machines without a GPU: its arrays are in the memory of the host.
 
-It has what `tl_dpnp.runtime.cuda.cupy_package` and the tests ask for: arrays that are not NumPy's and are not converted
+It has what `tl_dpnp.runtime.cuda.cupy_adapter` and the tests ask for: arrays that are not NumPy's and are not converted
 to them unasked, 0-d arrays instead of scalars, pointers, one device and its stream.  Functions are NumPy's, by the same
 rules of promotion as CuPy has from version 14 on (NEP 50).
 """

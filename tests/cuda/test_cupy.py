@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pathlib
+import re
+
 import numpy as np
 import pytest
 
@@ -9,6 +12,7 @@ import tl_dpnp
 from asv_bench.benchmarks.namespaces import arrays_of, make, names
 from tests.cuda.cupy_support import STANDS_IN, compare, cupy, fuse, here, shares
 from tests.graph.expressions import EXPRESSIONS, arrays_for, groups
+from tests.graph.source_text import with_source
 from tl_dpnp.errors import FusionWarning, TLTypeError, UnsupportedError
 
 
@@ -510,3 +514,11 @@ def test_drawn_programs_are_what_cupy_computes(seed):
         return values[-1], values[-3]
 
     checked(function, lambda: [random(6, 5, 5, dtype="f8", seed=10 * seed + number) for number in range(3)])
+
+
+def test_the_code_of_the_page_runs():
+    page = pathlib.Path(tl_dpnp.__file__).parents[1] / "docs" / "cupy.md"
+    names: dict[str, object] = {}
+    for number, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)):
+        exec(with_source(block, f"<block {number} of {page.name}>", "exec"), names)
+    assert "largest" in names

@@ -1,4 +1,4 @@
-"""Fusing functions of PyTorch's needs no dpnp: in this environment there is none, and what it rests on is imported."""
+"""Fusing functions of PyTorch's needs no dpnp, of which there is none in this environment, and no CuPy."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ import ast
 import importlib
 import importlib.util
 import pathlib
+import subprocess
+import sys
+
+import pytest
 
 import tl_dpnp
+from tl_dpnp.errors import UnsupportedError
 
 FOLDER = pathlib.Path(tl_dpnp.__file__).parent / "graph" / "pytorch"
 
@@ -28,3 +33,16 @@ def test_what_fusing_for_pytorch_rests_on_needs_no_dpnp():
     assert "tl_dpnp.graph.products" in modules
     for module in modules:
         importlib.import_module(module)
+
+
+def test_what_fusing_for_pytorch_rests_on_needs_no_cupy_either():
+    code = f"import sys; [__import__(name) for name in {imported()!r}]; print('cupy' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False"
+
+
+def test_without_any_package_of_arrays_fuse_says_which_there_are(monkeypatch):
+    fused = tl_dpnp.fuse(lambda x: x + 1)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UnsupportedError, match="needs dpnp, CuPy or PyTorch, and none of them is installed"):
+        fused(1)

@@ -27,8 +27,8 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "asv_bench" / 
 #: Blocks with a language: ``tl`` is a program, ``sh`` commands, ``text`` what is printed or drawn, the last is the
 #: reference of names.
 LANGUAGES = {"python", "tl", "sh", "text", "diff", "cpp", "{eval-rst}"}
-#: Pages whose Python has tests of its own: below, in tests/graph/test_documentation.py.
-TESTED_ELSEWHERE = {"schedules", "fusion"}
+#: Pages whose Python has tests of its own: below, in tests/graph/test_documentation.py, in tests/cuda/test_cupy.py.
+TESTED_ELSEWHERE = {"schedules", "fusion", "cupy"}
 #: What the Python of a page needs beside dpnp.
 NEEDS = {"xmx": needs_tools}
 

@@ -1,7 +1,7 @@
 """The package whose arrays `tl_dpnp.fuse` follows in a process: dpnp, or CuPy where dpnp is not installed.
 
 Each has a module with the names below, so that recording knows no package: `tl_dpnp.runtime.sycl.dpnp_package` and
-`tl_dpnp.runtime.cuda.cupy_package`.  What an array consists of in memory is its *content*: dpnp's arrays have a
+`tl_dpnp.runtime.cuda.cupy_adapter`.  What an array consists of in memory is its *content*: dpnp's arrays have a
 `usm_ndarray`, those of CuPy are theirs themselves.
 """
 
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 _package: Any = import_module(
-    "tl_dpnp.runtime.sycl.dpnp_package" if NAME == "dpnp" else "tl_dpnp.runtime.cuda.cupy_package")
+    "tl_dpnp.runtime.sycl.dpnp_package" if NAME == "dpnp" else "tl_dpnp.runtime.cuda.cupy_adapter")
 
 #: The module itself.
 xp: Any = _package.xp
