@@ -1,9 +1,10 @@
 """CuPy, as `tl_dpnp.runtime.array_package` has packages of arrays.
 
 Tested with CuPy 14.2.  Private is ``cupyx._ufunc_config._config``, where `cupyx.errstate` keeps its settings, and that
-``cupy.ndarray`` has a base class whose ``__new__`` makes an array without memory.  Results come from CuPy's pool, kernels run on its current stream.  An array is its own content.
-Kernels are chosen for addresses that are multiples of 16 bytes (`cuda.arrays.MAP_ALIGNMENT`): an array that begins
-elsewhere is taken for a part of one that begins at the multiple before.
+``cupy.ndarray`` has a base class whose ``__new__`` makes an array without memory.  An array is its own content.  Results
+come from CuPy's pool, and kernels run on its current stream.  They are chosen for addresses that are multiples of 16
+bytes (`cuda.arrays.MAP_ALIGNMENT`): an array that begins elsewhere is taken for a part of one that begins at the multiple
+before.
 """
 
 from __future__ import annotations
