@@ -357,6 +357,24 @@ def test_arrays_of_two_packages_are_refused_with_the_way_out():
         fuse(lambda x, y: x * 2 + y)(random(3, 4), [Tensor()])
 
 
+def test_arrays_in_objects_say_whose_function_it_is():
+    class Slots:
+        __slots__ = ("empty", "x")
+
+        def __init__(self):
+            self.x = random(3, 4)
+
+    class Model:
+        def __init__(self):
+            self.parts = {"one": [Slots()]}
+
+    fused = fuse(lambda model: model.parts["one"][0].x * 2)
+    fused.of = lambda package: (chosen.append(package), type(fused).of(fused, package))[1]
+    chosen: list[str] = []
+    compare("of an object", fused(Model()), random(3, 4) * 2)
+    assert chosen == ["cupy"]
+
+
 def test_methods_and_nested_functions_are_fused():
     @fuse
     def inner(x):

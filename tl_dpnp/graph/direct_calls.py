@@ -7,16 +7,22 @@ kernel, and launches that if they are like those that it was made for.
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import Any
 
 from tl_dpnp.graph.plan import KernelStep
 from tl_dpnp.graph.results import new_arrays
 from tl_dpnp.graph.specialization import Specialization
 from tl_dpnp.graph.traced_scalars import TRACED_KINDS
-from tl_dpnp.runtime.array_package import direct_call, xp
+from tl_dpnp.runtime.array_package import direct_call, quick_maker, xp
 
 __all__ = ["direct_plan"]
+
+#: Arrays among the arguments of such a call: each two are looked at whether they are one.
+_MOST_ARRAYS = 8
 
 
 def direct_plan(specialization: Specialization, arguments: tuple[Any, ...]) -> Callable[[tuple[Any, ...]], Any] | None:
@@ -37,7 +43,8 @@ def direct_plan(specialization: Specialization, arguments: tuple[Any, ...]) -> C
     places = [place for place, value in enumerate(arguments) if type(value) is xp.ndarray]
     numbers = [place for place, value in enumerate(arguments) if type(value) in TRACED_KINDS]
     if any(offset for _, offset in step.operands) or not {*plan.inputs} <= {*slots} or {*made} != {*result.slots} \
-            or len(places) + len(numbers) != len(arguments) or len(step.scalars) != len(numbers):
+            or len(places) + len(numbers) != len(arguments) or len(step.scalars) != len(numbers) \
+            or len(places) > _MOST_ARRAYS:
         return None
     order = [[*plan.inputs, *made].index(slot) for slot in slots]
     results = None if result.is_array else [made.index(slot) for slot in result.slots]
@@ -48,46 +55,64 @@ def _runner(
     specialization: Specialization, step: KernelStep, like: tuple[Any, ...], where: tuple[Sequence[int], Sequence[int]],
     order: Sequence[int], results: Sequence[int] | None,
 ) -> Callable[[tuple[Any, ...]], Any] | None:
-    """Return the function; `where` the arrays and the numbers are among the arguments.
+    """Return the function, which is written for the call; `where` the arrays and the numbers are among the arguments.
 
     `order` is that of the kernel's arrays among those of a call and the new ones, `results` that of the new ones in the
-    result, None for one by itself.
+    result, None for one by itself.  The classes of arrays are looked at by the launch.
     """
     places, numbers = where
-    count, fixed, queue, guards = len(like), tuple(step.fixed), step.queue, specialization.guards
-    kinds = [*map(type, like)]
-    rounded = [(numbers[place], round) for place, round in step.scalars]
-    makers = [each.made for each in step.allocations]
-    expected, counter = len(specialization.plan.inputs), specialization.plan.counter
-
-    def arrays_of(arguments: tuple[Any, ...]) -> list[Any] | None:
-        """Return the arrays of a call, those that guards find among them; None for another kind of call."""
-        if [*map(type, arguments)] != kinds:
-            return None
-        arrays = [arguments[place] for place in places]
-        if len({*map(id, arrays)}) != len(arrays) or (
-                guards is not None and not guards(arguments, {}, arrays, [*arrays], [])):
-            return None
-        return arrays if len(arrays) == expected else None
-
-    def given(arguments: tuple[Any, ...], arrays: Sequence[Any], made: Sequence[Any]) -> tuple[Any, ...]:
-        operands = [*arrays, *made]
-        return (*fixed, *[round(arguments[place]) for place, round in rounded], *[operands[place] for place in order])
-
-    first = arrays_of(like)
-    launch = None if first is None else direct_call(
-        step.launch, given(like, first, [make(queue) for make in makers]))
+    fixed, guards = specialization.origin.guards.divided()
+    inputs, count = len(specialization.plan.inputs), len(like)
+    arrays = [f"a{place}" for place in places]
+    made = [f"r{number}" for number in range(len(step.allocations))]
+    names: dict[str, Any] = {"guards": guards, "counter": specialization.plan.counter, "step": step}
+    conditions = [f"type(a{place}) is not {type(like[place]).__name__}" for place in numbers]
+    names |= {type(like[place]).__name__: type(like[place]) for place in numbers}
+    conditions += [f"{one} is {other}" for one, other in itertools.combinations(arrays, 2)]
+    for number, each in enumerate(fixed):
+        names |= {f"o{number}": each.owner, f"e{number}": each.expected}
+        conditions.append(f"o{number}.{each.name} is not e{number}" if each.is_attribute
+                          else f"o{number}[{each.name!r}] is not e{number}")
+    operands = [*arrays, *(f"found[{number}]" for number in range(len(places), inputs)), *made]
+    for number, each in enumerate(step.allocations):
+        names[f"make{number}"] = quick_maker(each.shape, each.dtype)
+    for number, (_, rounded) in enumerate(step.scalars):
+        names[f"round{number}"] = rounded
+    for number, value in enumerate(step.fixed):
+        names[f"f{number}"] = value
+    given = [*(f"f{number}" for number in range(len(step.fixed))),
+             *(f"round{number}(a{numbers[place]})" for number, (place, _) in enumerate(step.scalars)),
+             *(operands[place] for place in order)]
+    lines = [
+        f"if len(arguments) != {count}: return False",
+        f"{''.join(f'a{place}, ' for place in range(count))} = arguments" if count else "",
+        f"if {' or '.join(conditions)}: return False" if conditions else "",
+        f"found = [{', '.join(arrays)}]" if guards is not None else "",
+        "if not guards(arguments, {}, [], found, []): return False" if guards is not None else "",
+        f"if len(found) != {inputs}: return False" if guards is not None else "",
+        *(f"{name} = make{number}()" for number, name in enumerate(made)),
+        f"given = ({''.join(f'{each}, ' for each in given)})",
+    ]
+    result = made[0] if results is None else f"({''.join(f'{made[number]}, ' for number in results)})"
+    collecting = _written([*lines, "return given"], dict(names))
+    arguments = collecting(like)
+    launch = None if arguments is False else direct_call(step.launch, arguments)
     if launch is None:
         return None
+    return _written([*lines, "if not launch(given): return False", "counter.value += 1", f"return {result}"],
+                    {**names, "launch": launch})
 
-    def run(arguments: tuple[Any, ...]) -> Any:
-        arrays = arrays_of(arguments) if len(arguments) == count else None
-        if arrays is None:
-            return False
-        made = [make(queue) for make in makers]
-        if not launch(given(arguments, arrays, made)):
-            return False
-        counter.value += 1
-        return made[0] if results is None else tuple([made[number] for number in results])
 
+def _written(lines: Sequence[str], names: dict[str, Any]) -> Callable[[tuple[Any, ...]], Any]:
+    """Return a function of the arguments of a call; what raises in it is another kind of call."""
+    body = [line for line in lines if line]
+    text = "\n".join(["def run(arguments):", "    try:", *(f"        {line}" for line in body),
+                      "    except (AttributeError, KeyError, ValueError):", "        return False"])
+    exec(_code(text), names)
+    run: Callable[[tuple[Any, ...]], Any] = names["run"]
     return run
+
+
+@functools.lru_cache(maxsize=256)
+def _code(text: str) -> CodeType:
+    return compile(text, "<call>", "exec")

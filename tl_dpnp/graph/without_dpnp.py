@@ -1,6 +1,6 @@
 """`fuse` and `explain` where there is no dpnp: for functions of CuPy's arrays, or of PyTorch's tensors.
 
-The arguments of a call say which; without an array among them, the modules that the function names do.
+The arguments of a call say which, and what is in them; without an array there, the modules that the function names.
 """
 
 from __future__ import annotations
@@ -112,25 +112,49 @@ def _package_of(kind: type) -> str | None:
 
 
 def _packages(values: Iterable[Any], depth: int = _DEPTH) -> Iterable[str]:
-    """Yield the packages of arrays among values, and in lists, tuples and dicts."""
+    """Yield the packages of arrays among values, in lists, tuples and dicts, and in attributes of objects."""
     for value in values:
         package = _package_of(type(value))
         if package is not None:
             yield package
-        elif depth and isinstance(value, list | tuple | dict):
-            yield from _packages(value.values() if isinstance(value, dict) else value, depth - 1)
+        elif depth and not isinstance(value, type | types.ModuleType | types.FunctionType):
+            yield from _packages(_parts(value), depth - 1)
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """Return what a list, tuple or dict holds, or the attributes of an object; no code of the user's runs."""
+    if isinstance(value, list | tuple):
+        return value
+    if isinstance(value, dict):
+        return value.values()
+    found = [member.__get__(value) for base in type(value).__mro__ for member in vars(base).values()
+             if type(member) is types.MemberDescriptorType and base.__module__ != "builtins"
+             and _is_set(member, value)]
+    attributes = getattr(value, "__dict__", None) if type(value).__getattribute__ is object.__getattribute__ else None
+    return [*found, *(attributes.values() if type(attributes) is dict else ())]
+
+
+def _is_set(member: Any, value: Any) -> bool:
+    try:
+        member.__get__(value)
+    except AttributeError:
+        return False
+    return True
 
 
 def _named_by(function: Any) -> str:
-    """Return the package whose module a function names, PyTorch where it names neither."""
+    """Return the package whose module a function names, or else the module that it is from; where that names both or
+    neither, PyTorch if it is installed.
+    """
     code = getattr(function, "__code__", None)
     variables = getattr(function, "__globals__", {})
     named = [variables.get(name) for name in code.co_names] if code is not None else []
     named += [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if _has_value(cell)]
-    modules = [value.__name__.partition(".")[0] for value in named if isinstance(value, types.ModuleType)]
-    is_installed = {name: importlib.util.find_spec(name) is not None for name in _NAMES}
-    found = [name for name in _NAMES if name in modules]
-    return found[0] if len(found) == 1 else next((name for name in ("torch", "cupy") if is_installed[name]), "torch")
+    for values in named, variables.values():
+        modules = {value.__name__.partition(".")[0] for value in values if isinstance(value, types.ModuleType)}
+        if len(modules & _NAMES.keys()) == 1:
+            return (modules & _NAMES.keys()).pop()
+    return "torch" if importlib.util.find_spec("torch") is not None else "cupy"
 
 
 def _has_value(cell: types.CellType) -> bool:

@@ -18,7 +18,7 @@ __all__ = [
     "CALLS_BEFORE", "Content", "DEVICE_TYPES", "LAST_FACT", "LAZY_BASE", "NAME", "POOL", "TARGET", "WHERE",
     "address_of", "array_around", "array_facts", "bare_array", "base_of_addresses", "become_plain", "common_kind",
     "content_of", "content_slot", "contents_of", "describe", "direct_call", "element_strides_of", "first_element",
-    "is_writable", "looks_function", "maker", "new_like", "ones", "prepare", "reverses_floor_division",
+    "is_writable", "looks_function", "maker", "new_like", "ones", "prepare", "quick_maker", "reverses_floor_division",
     "runs_in_warps", "settles_in_place", "singular_setting", "strides_are_bytes", "takes_over_numpy", "viewed", "xp",
 ]
 
@@ -96,6 +96,8 @@ prepare: Callable[..., Any] = _package.prepare
 #: Returns what launches a kernel with numbers and arrays that are like some, and returns whether they are; None where
 #: there is no quicker way than its launch.
 direct_call: Callable[[Any, tuple[Any, ...]], Callable[[tuple[Any, ...]], bool] | None] = _package.direct_call
+#: Returns what makes a new array in C order on the current device, whichever that is.
+quick_maker: Callable[..., Callable[[], Any]] = _package.quick_maker
 #: After how many calls of a kind these are looked at by a function of their own, and what returns that.
 CALLS_BEFORE: int = _package.CALLS_BEFORE
 looks_function: Callable[..., Any] = _package.looks_function

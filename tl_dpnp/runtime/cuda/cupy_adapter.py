@@ -1,10 +1,10 @@
 """CuPy, as `tl_dpnp.runtime.array_package` has packages of arrays.
 
 Tested with CuPy 14.2.  Private is ``cupyx._ufunc_config._config``, where `cupyx.errstate` keeps its settings, and that
-``cupy.ndarray`` has a base class whose ``__new__`` makes an array without memory.  An array is its own content.  Results
-come from CuPy's pool, and kernels run on its current stream.  They are chosen for addresses that are multiples of 16
-bytes (`cuda.arrays.MAP_ALIGNMENT`): an array that begins elsewhere is taken for a part of one that begins at the multiple
-before.
+``cupy.ndarray`` has a base class whose ``__new__`` makes an array without memory.  An array is its own content.
+Results come from CuPy's pool, and kernels run on its current stream.  They are chosen for addresses that are multiples
+of 16 bytes (`cuda.arrays.MAP_ALIGNMENT`): an array that begins elsewhere is taken for a part of one that begins at the
+multiple before.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
     "REVERSES_FLOOR_DIVISION", "RUNS_IN_WARPS", "SETTLES_IN_PLACE", "TARGET", "WHERE", "address_of", "array_around",
     "array_facts", "base_of_addresses", "become_plain", "common_kind", "content_of", "contents_of", "describe",
     "element_strides_of", "first_element", "is_writable", "looks_function", "maker", "new_like", "ones", "prepare",
-    "singular_setting", "strides_are_bytes", "viewed", "xp",
+    "quick_maker", "singular_setting", "strides_are_bytes", "viewed", "xp",
 ]
 
 _interpreted: bool = TARGETS[config.get("TARGET")].is_interpreted
@@ -245,6 +245,11 @@ def direct_call(launch: Any, arguments: tuple[Any, ...]) -> Callable[[tuple[Any,
         return False
 
     return interpreted
+
+
+def quick_maker(shape: tuple[int, ...], dtype: Any) -> Callable[[], Any]:
+    """Return what makes an array on the current device; machine code finds out whether that is the one of a launch."""
+    return functools.partial(xp.ndarray, shape, dtype)
 
 
 CALLS_BEFORE = 2

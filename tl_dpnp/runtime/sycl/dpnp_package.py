@@ -31,7 +31,7 @@ __all__ = [
     "REVERSES_FLOOR_DIVISION", "RUNS_IN_WARPS", "SETTLES_IN_PLACE", "TARGET", "WHERE", "address_of", "array_around",
     "array_facts", "base_of_addresses", "become_plain", "common_kind", "content_of", "contents_of", "describe",
     "element_strides_of", "first_element", "is_writable", "looks_function", "maker", "new_like", "ones", "prepare",
-    "singular_setting", "strides_are_bytes", "viewed", "xp",
+    "quick_maker", "singular_setting", "strides_are_bytes", "viewed", "xp",
 ]
 
 TARGET: TargetName = "sycl"  # the setting of the target is for programs of the language
@@ -107,6 +107,11 @@ prepare = prepare_launch
 
 def direct_call(launch: Any, arguments: tuple[Any, ...]) -> None:
     """Return None: `tl_dpnp.graph.short_plans` has quicker ways."""
+
+
+def quick_maker(shape: tuple[int, ...], dtype: Any) -> Callable[[], Any]:
+    """Raise `NotImplementedError`: no `direct_call` asks for one."""
+    raise NotImplementedError
 
 
 def looks_function(values: Sequence[Any], queue: Any) -> Any:
