@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import Any
 
@@ -63,50 +63,54 @@ def _runner(
     places, numbers = where
     fixed, guards = specialization.origin.guards.divided()
     inputs, count = len(specialization.plan.inputs), len(like)
+    names: dict[str, Any] = {"guards": guards, "counter": specialization.plan.counter}
+
+    def named(kind: str, values: Iterable[Any]) -> list[str]:
+        """Give names to values, which are constants of the function."""
+        found = {f"{kind}{number}": value for number, value in enumerate(values)}
+        names.update(found)
+        return [*found]
+
     arrays = [f"a{place}" for place in places]
     made = [f"r{number}" for number in range(len(step.allocations))]
-    names: dict[str, Any] = {"guards": guards, "counter": specialization.plan.counter, "step": step}
-    conditions = [f"type(a{place}) is not {type(like[place]).__name__}" for place in numbers]
-    names |= {type(like[place]).__name__: type(like[place]) for place in numbers}
-    conditions += [f"{one} is {other}" for one, other in itertools.combinations(arrays, 2)]
-    for number, each in enumerate(fixed):
-        names |= {f"o{number}": each.owner, f"e{number}": each.expected}
-        conditions.append(f"o{number}.{each.name} is not e{number}" if each.is_attribute
-                          else f"o{number}[{each.name!r}] is not e{number}")
-    operands = [*arrays, *(f"found[{number}]" for number in range(len(places), inputs)), *made]
-    for number, each in enumerate(step.allocations):
-        names[f"make{number}"] = quick_maker(each.shape, each.dtype)
-    for number, (_, rounded) in enumerate(step.scalars):
-        names[f"round{number}"] = rounded
-    for number, value in enumerate(step.fixed):
-        names[f"f{number}"] = value
-    given = [*(f"f{number}" for number in range(len(step.fixed))),
-             *(f"round{number}(a{numbers[place]})" for number, (place, _) in enumerate(step.scalars)),
-             *(operands[place] for place in order)]
-    lines = [
-        f"if len(arguments) != {count}: return False",
-        f"{''.join(f'a{place}, ' for place in range(count))} = arguments" if count else "",
-        f"if {' or '.join(conditions)}: return False" if conditions else "",
-        f"found = [{', '.join(arrays)}]" if guards is not None else "",
-        "if not guards(arguments, {}, [], found, []): return False" if guards is not None else "",
-        f"if len(found) != {inputs}: return False" if guards is not None else "",
-        *(f"{name} = make{number}()" for number, name in enumerate(made)),
-        f"given = ({''.join(f'{each}, ' for each in given)})",
+    makers = named("make", (quick_maker(each.shape, each.dtype) for each in step.allocations))
+    constants = named("fixed", step.fixed)
+    rounds = named("round", (rounded for _, rounded in step.scalars))
+    kinds = named("kind", (type(like[place]) for place in numbers))
+    owners, expected = named("owner", (each.owner for each in fixed)), named("expected", (e.expected for e in fixed))
+    others = [
+        *(f"type(a{place}) is not {kind}" for place, kind in zip(numbers, kinds, strict=True)),
+        *(f"{one} is {other}" for one, other in itertools.combinations(arrays, 2)),
+        *(f"{owner}{f'.{each.name}' if each.is_attribute else f'[{each.name!r}]'} is not {value}"
+          for owner, each, value in zip(owners, fixed, expected, strict=True)),
     ]
-    result = made[0] if results is None else f"({''.join(f'{made[number]}, ' for number in results)})"
-    collecting = _written([*lines, "return given"], dict(names))
-    arguments = collecting(like)
+    operands = [*arrays, *(f"found[{number}]" for number in range(len(places), inputs)), *made]
+    given = [*constants,
+             *(f"{rounded}(a{numbers[place]})" for rounded, (place, _) in zip(rounds, step.scalars, strict=True)),
+             *(operands[place] for place in order)]
+    lines = [f"if len(arguments) != {count}: return False"]
+    lines += [f"{_listed(f'a{place}' for place in range(count))} = arguments"] if count else []
+    lines += [f"if {' or '.join(others)}: return False"] if others else []
+    if guards is not None:
+        lines += [f"found = [{', '.join(arrays)}]",
+                  f"if not guards(arguments, {{}}, [], found, []) or len(found) != {inputs}: return False"]
+    lines += [f"{name} = {maker}()" for name, maker in zip(made, makers, strict=True)]
+    lines += [f"given = ({_listed(given)})"]
+    arguments = _written([*lines, "return given"], dict(names))(like)
     launch = None if arguments is False else direct_call(step.launch, arguments)
-    if launch is None:
-        return None
-    return _written([*lines, "if not launch(given): return False", "counter.value += 1", f"return {result}"],
-                    {**names, "launch": launch})
+    result = made[0] if results is None else f"({_listed(made[number] for number in results)})"
+    return None if launch is None else _written(
+        [*lines, "if not launch(given): return False", "counter.value += 1", f"return {result}"],
+        {**names, "launch": launch})
+
+
+def _listed(names: Iterable[str]) -> str:
+    return "".join(f"{name}, " for name in names)
 
 
 def _written(lines: Sequence[str], names: dict[str, Any]) -> Callable[[tuple[Any, ...]], Any]:
     """Return a function of the arguments of a call; what raises in it is another kind of call."""
-    body = [line for line in lines if line]
-    text = "\n".join(["def run(arguments):", "    try:", *(f"        {line}" for line in body),
+    text = "\n".join(["def run(arguments):", "    try:", *(f"        {line}" for line in lines),
                       "    except (AttributeError, KeyError, ValueError):", "        return False"])
     exec(_code(text), names)
     run: Callable[[tuple[Any, ...]], Any] = names["run"]

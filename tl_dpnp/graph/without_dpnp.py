@@ -130,7 +130,8 @@ def _parts(value: Any) -> Iterable[Any]:
     found = [member.__get__(value) for base in type(value).__mro__ for member in vars(base).values()
              if type(member) is types.MemberDescriptorType and base.__module__ != "builtins"
              and _is_set(member, value)]
-    attributes = getattr(value, "__dict__", None) if type(value).__getattribute__ is object.__getattribute__ else None
+    looked_up_by: Any = type(value).__getattribute__
+    attributes = getattr(value, "__dict__", None) if looked_up_by is object.__getattribute__ else None
     return [*found, *(attributes.values() if type(attributes) is dict else ())]
 
 
