@@ -105,6 +105,7 @@ _PRIMITIVES: dict[str, Callable[[st.DataObject, Schedule], object]] = {
         _stage(d, s), d.draw(st.integers(0, 1)), d.draw(st.integers(1, 8)), d.draw(st.integers(0, 2))
     ),
     "transform_layout": lambda d, s: s.transform_layout(_stage(d, s), *d.draw(st.permutations([0, 1]))),
+    "block_layout": lambda d, s: s.block_layout(_stage(d, s), d.draw(st.integers(0, 1)), d.draw(st.integers(1, 4))),
     "tensorize": _tensorize,
 }
 

@@ -231,6 +231,31 @@ def test_sums_of_lanes_inside_a_vector_are_of_registers():
         schedule.vectorize("m")
 
 
+def test_vectors_have_lanes_of_two_loops_where_these_sum_in_registers():
+    schedule = Schedule(gemm(4, 4, 16, transposes=(True, False)).nest)
+    split = schedule.split("k", 4)
+    schedule.reorder("n", "m")
+    parts = schedule.rfactor(split.inner)
+    copies = schedule.decompose_reduction(split.outer, above="n")
+    schedule.reorder("m", "n")
+    for loop in (split.inner, "n", copies.finish[parts.finish[split.inner]], copies.finish["m"], copies.finish["n"]):
+        schedule.vectorize(loop)
+    with refused(schedule, "k.1 is vectorized inside n, whose vectors have lanes of m"):
+        schedule.vectorize("m")
+
+
+def test_lanes_of_two_loops_are_added_up_by_powers_of_two():
+    schedule = Schedule(gemm(4, 4, 15, transposes=(True, False)).nest)
+    split = schedule.split("k", 3)
+    schedule.reorder("n", "m")
+    parts = schedule.rfactor(split.inner)
+    finish = schedule.decompose_reduction(split.outer, above="n").finish
+    for loop in (finish[parts.finish[split.inner]], finish["m"]):
+        schedule.vectorize(loop)
+    with refused(schedule, "does not set or add up a power of two of lanes"):
+        schedule.vectorize(finish["n"])
+
+
 def test_decompose_reduction_refuses_a_reduction_further_in():
     schedule = Schedule(gemm(5, 4, 4).nest)
     schedule.split("k", 2)

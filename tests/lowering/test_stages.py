@@ -13,6 +13,7 @@ from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.nest import Loop, Synchronize
 from tl_dpnp.lowering.realization import realize
 from tl_dpnp.lowering.schedule import Schedule
+from tl_dpnp.lowering.schedule.stages import CacheScope
 from tl_dpnp.scalars import F64
 
 ONE, MANY = SubgroupLayout(), SubgroupLayout(4, 2, 2)
@@ -26,6 +27,14 @@ def pieces(schedule: Schedule) -> None:
     """Put the reduction outside, in pieces of four: the loops are k.0, k.1, m, n."""
     schedule.decompose_reduction("k", above="m")
     schedule.split("k", 4)
+
+
+def blocks_of(schedule: Schedule, size: int, scope: CacheScope = "registers") -> None:
+    """Copy A in blocks of so many elements along the sum."""
+    copy = schedule.cache_read("A", scope)
+    for loop in ("k", f"{copy}.1"):
+        schedule.split(loop, size, tail="guard")
+    schedule.block_layout(copy, 1, size)
 
 
 REFUSED: dict[str, tuple[Callable[[Schedule], object], str]] = {
@@ -71,6 +80,14 @@ REFUSED: dict[str, tuple[Callable[[Schedule], object], str]] = {
     "cache input": (lambda s: s.cache_write("A", "local"), "A is not written"),
     "cache twice": (
         lambda s: [s.cache_write("C", "local"), s.cache_write("C", "registers")], "written back from a copy already"),
+    "block apart": (
+        lambda s: [s.cache_read("A", "registers"), s.block_layout("A_registers", 1, 2)],
+        "does not say which block of 2 elements it means, and where in that"),
+    "block twice": (
+        lambda s: [blocks_of(s, 4), s.block_layout("A_registers", 0, 2)], "in blocks already"),
+    "move blocks": (lambda s: [blocks_of(s, 4), s.compute_at("A_registers", "m")], "it is in blocks; move it before"),
+    "transform blocks": (lambda s: [blocks_of(s, 4), s.transform_layout("A_registers", 1, 0, 2)], "it is in blocks"),
+    "copy blocks": (lambda s: [blocks_of(s, 4, "local"), s.cache_read("A_local", "registers")], "copy it before"),
     "move outside readers": (
         lambda s: [pieces(s), s.cache_read("A", "local"), s.compute_at("A_local", "m'")],
         "m' does not hold all that reads A_local"),
@@ -141,6 +158,17 @@ def test_refused(case):
     assert str(caught.value).startswith("gemm_0: ")
     assert " is not legal: " in str(caught.value)
     assert reason in str(caught.value)
+
+
+def test_blocks_of_a_mode_lie_one_after_the_other():
+    schedule = plain(3, 2, 6)
+    blocks_of(schedule, 4)
+    (copy,) = (buffer for buffer in schedule.nest.buffers.values() if buffer.name == "A_registers")
+    assert (copy.shape, copy.strides, copy.room, copy.elements) == ((3, 4, 8), (4, 1, 3), 24, 24)
+    assert "A_registers[A_registers.0, A_registers.1.1, A_registers.1.0]" in str(schedule)
+    assert "A_registers[m, k.1, k.0]" in str(schedule)
+    schedule.storage_align("A_registers", 2, 16)
+    assert schedule.nest.buffers["A_registers"].strides == (4, 1, 4)
 
 
 # --- regions ---------------------------------------------------------------------------------------------------------

@@ -7,8 +7,12 @@ import numpy as np
 import pytest
 
 import tl_dpnp
+from tests.lowering.support import gemm
 from tl_dpnp import config
 from tl_dpnp.errors import UnsupportedError
+from tl_dpnp.lowering.schedule import Schedule
+from tl_dpnp.lowering.tactics.inner_products import inner_product_schedule, inner_tiles
+from tl_dpnp.scalars import SCALAR_TYPES
 from tl_dpnp.target.catalog import CORES
 
 (VECTOR_BYTES,) = {device.vector_bytes for device in tl_dpnp.devices() if device.is_cpu}
@@ -38,9 +42,12 @@ def inside(values: np.ndarray) -> tuple[dpnp.ndarray, dpnp.ndarray]:
 
 def check_product(
     core: str, element: str, sizes: tuple[int, int, int], transposes: str, beta: int, rng: np.random.Generator,
-    known: bool = True,
+    known: bool = True, schedule: Schedule | None = None,
 ) -> None:
-    """Compare a batch of products with NumPy; nothing but their results is written."""
+    """Compare a batch of products with NumPy; nothing but their results is written.
+
+    The `schedule` is the default where none is given.
+    """
     (m, n, k), groups = sizes, 3
     left, right = (k, m) if transposes[0] == "t" else (m, k), (n, k) if transposes[1] == "t" else (k, n)
     a, b, c = (rng.integers(-3, 4, (*shape, groups)).astype(DTYPES[element]) for shape in (left, right, (m, n)))
@@ -48,7 +55,7 @@ def check_product(
     expected = np.einsum(f"{letters[0]}g,{letters[1]}g->ijg", a.astype(int), b.astype(int)) + beta * c.astype(int)
     text = source(m, n, k, element, transposes, beta, known)
     with config.scope(CORE=core, SPECIALIZE=known):
-        kernel = tl_dpnp.compile(text)
+        kernel = tl_dpnp.compile(text, schedule=schedule and {"gemm_0": schedule})
         (left_array, _), (right_array, _), (result, memory) = map(inside, (a, b, c))
         kernel(left_array, right_array, result)
     around = memory.asnumpy()
@@ -90,6 +97,8 @@ def test_matrices_that_are_read_across_their_columns(core, element, sizes, trans
     # Rows of A begin at lines of the cache, or anywhere; terms, rows and columns are left over, or none.
     ("f64", (80, 6, 96), "tn"), ("f64", (83, 6, 88), "tn"), ("f64", (90, 4, 60), "tt"), ("f64", (33, 3, 41), "tn"),
     ("f32", (80, 3, 96), "tt"), ("f32", (95, 5, 109), "tn"), ("f32", (9, 5, 102), "tn"), ("f32", (60, 2, 83), "tt"),
+    # Vectors of several columns, and of fewer of them than they have room for.
+    ("f32", (57, 4, 17), "tt"), ("f32", (64, 8, 64), "tn"), ("f32", (29, 11, 26), "tn"), ("f64", (53, 5, 31), "tt"),
     # Fewer terms, or rows, than a vector has lanes; two vectors.
     ("f64", (40, 2, 7), "tn"), ("f32", (3, 2, 111), "tn"), ("f64", (17, 2, 16), "tt"), ("f32", (16, 2, 33), "tn"),
 ])
@@ -97,12 +106,47 @@ def test_vectors_along_the_sum(core, beta, element, sizes, transposes):
     check_product(core, element, sizes, transposes, beta, np.random.default_rng(sizes))
 
 
+@pytest.mark.parametrize("core", USABLE)
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_vectors_of_several_columns_along_the_sum(core, element):
+    """Whichever tile is the quickest: each of a few is given as a schedule."""
+    rng = np.random.default_rng([*core.encode(), *element.encode(), 2])
+    for _ in range(6):
+        m, n, k = (int(size) for size in (rng.integers(1, 40), rng.integers(2, 20), rng.integers(1, 40)))
+        is_transposed, beta = bool(rng.integers(0, 2)), int(rng.integers(0, 3))
+        contraction = gemm(m, n, k, transposes=(True, is_transposed), element=SCALAR_TYPES[element], beta=beta)
+        tiles = [*inner_tiles(contraction, CORES[core])]
+        if tiles:
+            tile = tiles[int(rng.integers(0, len(tiles)))]
+            schedule = inner_product_schedule(contraction, tile, CORES[core])
+            check_product(core, element, (m, n, k), f"t{'nt'[is_transposed]}", beta, rng, schedule=schedule)
+
+
+@pytest.mark.parametrize("core", USABLE)
+@pytest.mark.parametrize("k", range(16, 24))
+def test_terms_beyond_a_sum_are_left_out(core, k):
+    """They are those of the next row, and what is 0 there must not meet an infinite number."""
+    m, n = 9, 4
+    a, b = np.ones((k, m, 1), np.float32), np.ones((k, n, 1), np.float32)
+    a[-1, 2], a[:, 4] = np.inf, np.nan
+    expected = np.full((m, n), float(k))
+    expected[2], expected[4] = np.inf, np.nan
+    contraction = gemm(m, n, k, transposes=(True, False))
+    for steps in {tile.columns[0].steps: tile for tile in inner_tiles(contraction, CORES[core])}.values():
+        schedule = inner_product_schedule(contraction, steps, CORES[core])
+        with config.scope(CORE=core):
+            kernel = tl_dpnp.compile(source(m, n, k, "f32", "tn", 0), schedule={"gemm_0": schedule})
+        result = dpnp.zeros((m, n, 1), order="F", dtype=np.float32)
+        kernel(dpnp.asarray(a, order="F"), dpnp.asarray(b, order="F"), result)
+        np.testing.assert_array_equal(result.asnumpy()[:, :, 0], expected)
+
+
 @pytest.mark.parametrize(("core", "transposes", "sizes", "along"), [
     ("intel-server", "tn", (90, 4, 61), True), ("intel-server", "tt", (90, 4, 61), True),
     # Nothing is to be transposed; as much is to be added up as to be transposed.
     ("intel-server", "nn", (90, 4, 61), False), ("intel-server", "tn", (90, 40, 61), False),
     # No masks for the terms that are left over.
-    ("avx2", "tn", (90, 2, 62), False), ("avx2", "tn", (90, 2, 64), True),
+    ("avx2", "tn", (90, 2, 61), False), ("avx2", "tn", (90, 2, 64), True),
 ])
 def test_vectors_run_along_the_sum_where_that_takes_fewer_cycles(core, transposes, sizes, along):
     if core not in USABLE:

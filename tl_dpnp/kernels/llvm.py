@@ -19,9 +19,9 @@ from tl_dpnp.scalars import ScalarType
 __all__ = [
     "GLOBAL", "I1", "I8", "I32", "I64", "LOCAL", "MOST_LANES", "PRIVATE", "Intrinsic", "PairsType", "builtin",
     "constant", "counted_loop", "each_part", "first_lanes", "get_lane", "if_then", "index", "int32", "lanes",
-    "lanes_below",
-    "mangled_type", "masked_load", "masked_store", "most_lanes", "numbers_of", "power_of_two", "private_array",
-    "select", "set_lane", "shuffle", "splat", "storage_type", "undefined", "value_type", "vector_of",
+    "lanes_below", "is_zero", "mangled_type", "mask_of", "masked_load", "masked_store", "most_lanes", "numbers_of",
+    "power_of_two", "private_array", "select", "set_lane", "shuffle", "splat", "storage_type", "undefined",
+    "value_type", "vector_of",
 ]
 
 I1 = ir.IntType(1)
@@ -195,6 +195,14 @@ def builtin(
     return builder.call(function, arguments, cconv="spir_func")
 
 
+def is_zero(value: ir.Value) -> bool:
+    """Whether a value is the constant 0, in all lanes; -0.0 is another one."""
+    if not isinstance(value, ir.Constant):
+        return False
+    numbers = value.constant
+    return all(map(is_zero, numbers)) if isinstance(numbers, (list, tuple)) else repr(numbers) in ("0", "0.0", "None")
+
+
 def splat(builder: ir.IRBuilder, value: ir.Value, width: int) -> ir.Value:
     """Broadcast a scalar to all lanes of a vector."""
     if width == 1:
@@ -261,7 +269,12 @@ def select(builder: ir.IRBuilder, condition: ir.Value, then: ir.Value, otherwise
 
 def first_lanes(active: int, width: int) -> ir.Constant:
     """Return the mask of the first lanes of a vector."""
-    return ir.Constant(ir.VectorType(I1, width), [ir.Constant(I1, lane < active) for lane in range(width)])
+    return mask_of([lane < active for lane in range(width)])
+
+
+def mask_of(active: Sequence[bool]) -> ir.Constant:
+    """Return the mask of the lanes that are active."""
+    return ir.Constant(ir.VectorType(I1, len(active)), [ir.Constant(I1, lane) for lane in active])
 
 
 def lanes_below(builder: ir.IRBuilder, count: ir.Value, numbers: range, width: int) -> ir.Value:

@@ -55,16 +55,20 @@ def total_of_lanes(builder: ir.IRBuilder, element: ScalarType, vector: ir.Value)
     return vector
 
 
-def totals_of_lanes(builder: ir.IRBuilder, element: ScalarType, vectors: Sequence[ir.Value]) -> ir.Value:
+def totals_of_lanes(
+    builder: ir.IRBuilder, element: ScalarType, vectors: Sequence[ir.Value], parts: int = 1
+) -> ir.Value:
     """Add the lanes of each of several vectors; the result has a lane for each of them.
 
-    Their number and that of their lanes are powers of two.  Lanes of two vectors are added in pairs at once: half of
+    Where a vector has several `parts`, the lanes of each are added up apart, and the result has as many parts.
+    The numbers of vectors, lanes and parts are powers of two.  Lanes of two vectors are added in pairs at once: half of
     the lanes of either are chosen, without a shuffle, and one brings those that they are added to.  That leaves half as
     many vectors, whose lanes are added likewise, and so on.
     """
-    number = min(len(vectors), lanes(vectors[0].type))
+    number = min(len(vectors), lanes(vectors[0].type) // parts)
+    assert parts == 1 or number == len(vectors)
     ways = _WAYS.get(number) or [(1 << bit, 1 << bit) for bit in range(number.bit_length() - 1)]
-    totals = [_total_of_lanes(builder, element, vectors[first : first + number], ways)
+    totals = [_total_of_lanes(builder, element, vectors[first : first + number], ways, parts)
               for first in range(0, len(vectors), number)]
     while len(totals) > 1:
         totals = [_joined(builder, *pair) for pair in zip(totals[::2], totals[1::2], strict=True)]
@@ -72,9 +76,10 @@ def totals_of_lanes(builder: ir.IRBuilder, element: ScalarType, vectors: Sequenc
 
 
 def _total_of_lanes(
-    builder: ir.IRBuilder, element: ScalarType, vectors: Sequence[ir.Value], ways: Sequence[tuple[int, int]]
+    builder: ir.IRBuilder, element: ScalarType, vectors: Sequence[ir.Value], ways: Sequence[tuple[int, int]],
+    parts: int,
 ) -> ir.Value:
-    """Do so for no more vectors than they have lanes."""
+    """Do so for no more vectors than a part of them has lanes."""
     count, rows = lanes(vectors[0].type), [*vectors]
     for lane, vector in enumerate(vectors):
         rows[sum(_is_odd(lane & mask) << bit for bit, (mask, _) in enumerate(ways))] = vector
@@ -86,10 +91,12 @@ def _total_of_lanes(
                                       shuffle(builder, first, [second], others))
                 for first, second in zip(rows[::2], rows[1::2], strict=True)]
     (total,) = rows
-    while lanes(total.type) > len(vectors):
-        half = lanes(total.type) // 2
-        low, high = ((shuffle(builder, total, [], range(first, first + half)) if half > 1 else
-                      get_lane(builder, total, first)) for first in (0, half))
+    while lanes(total.type) > len(vectors) * parts:
+        size = lanes(total.type) // parts
+        halves = [[start + first + i for start in range(0, parts * size, size) for i in range(size // 2)]
+                  for first in (0, size // 2)]
+        low, high = (shuffle(builder, total, [], half) if len(half) > 1 else get_lane(builder, total, half[0])
+                     for half in halves)
         total = scalar_ops.arithmetic(builder, "add", element, low, high)
     return total
 

@@ -64,8 +64,9 @@ class Buffer:
     `strides` are in elements, one for each mode; accumulators in registers have none.  `shape` is what accesses stay
     within.  `order` lists the modes from the fastest to the slowest where it is not the natural one, and `alignment`
     holds (mode, factor, offset): the stride of that mode is `offset` more than a multiple of `factor`.  The last mode
-    of a `doubled` buffer selects one of two halves, or of more parts.  An operand that `is_temporary` lies in memory
-    that the function allocates, whatever its scope in the nest.
+    of a `doubled` buffer selects one of two halves, or of more parts.  That of one in blocks, of `block` elements of
+    another mode, says in elements where a block begins.  An operand that `is_temporary` lies in memory that the
+    function allocates, whatever its scope in the nest.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Buffer:
     order: tuple[int, ...] = ()
     alignment: tuple[tuple[int, int, int], ...] = ()
     doubled: bool = False
+    block: int = 1
     is_temporary: bool = False
 
     @property
@@ -89,7 +91,7 @@ class Buffer:
         static = [(size, stride) for size, stride in zip(self.shape, self.strides, strict=True)
                   if isinstance(size, int) and isinstance(stride, int)]
         assert len(static) == len(self.shape)
-        return 1 + sum((size - 1) * stride for size, stride in static)
+        return self.room if self.block > 1 else 1 + sum((size - 1) * stride for size, stride in static)
 
     @property
     def room(self) -> int:
@@ -101,13 +103,17 @@ class Buffer:
 
     def reshaped(self, shape: tuple[Bound, ...]) -> Buffer:
         """Return the buffer with another shape, laid out anew."""
-        return replace(self, shape=shape, strides=compact_strides(shape, self.order, self.alignment))
+        return replace(self, shape=shape, strides=compact_strides(shape, self.order, self.alignment, self.block))
 
 
 def compact_strides(
-    shape: tuple[Bound, ...], order: tuple[int, ...] = (), alignment: tuple[tuple[int, int, int], ...] = ()
+    shape: tuple[Bound, ...], order: tuple[int, ...] = (), alignment: tuple[tuple[int, int, int], ...] = (),
+    block: int = 1,
 ) -> tuple[int, ...]:
-    """Return the strides of a buffer without gaps but those that `alignment` asks for; none if a size is unknown."""
+    """Return the strides of a buffer without gaps but those that `alignment` asks for; none if a size is unknown.
+
+    The last mode counts the elements of blocks.
+    """
     padding = {mode: (factor, offset) for mode, factor, offset in alignment}
     strides, stride = [0] * len(shape), 1
     for mode in order or range(len(shape)):
@@ -119,6 +125,8 @@ def compact_strides(
             stride += (offset - stride) % factor
         strides[mode] = stride
         stride *= size
+    if block > 1:
+        strides[-1] = -(-strides[-1] // block)
     return tuple(strides)
 
 

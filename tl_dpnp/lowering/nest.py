@@ -39,7 +39,7 @@ __all__ = [
     "Access", "Assign", "Bound", "Buffer", "Convert", "Derived", "Dimension", "Expression", "Guard", "Index", "Leaf",
     "Loop", "LoopKind", "MultiplyAdd", "Nest", "Node", "Number", "Product", "RoundDown", "Scalar", "Scope", "Stage",
     "Synchronize", "TimesI", "Total", "are_apart", "is_transposition", "leaves", "loops_of", "map_accesses",
-    "map_assigns", "predicate_of", "round_down", "stages_of", "type_of", "variables_of",
+    "map_assigns", "predicate_of", "round_down", "stages_of", "type_of", "variables_of", "vector_beside",
 ]
 
 #: ``set`` stores; the others update atomically: ``add`` the value, ``exchange`` it, or ``combine`` it as
@@ -251,6 +251,17 @@ def is_transposition(loop: Loop) -> bool:
         case (Loop(kind="vectorized", body=(Assign(part="copy"),)),):
             return loop.kind == "vectorized"
     return False
+
+
+def vector_beside(loop: Loop) -> Loop | None:
+    """Return the vectorized loop that a vectorized one holds alone, so that vectors have lanes of both; None if none.
+
+    The lanes of the inner one follow one another for each of the outer one.
+    """
+    match loop.body:
+        case (Loop(kind="vectorized") as inner,) if loop.kind == "vectorized" and not is_transposition(loop):
+            return inner
+    return None
 
 
 def predicate_of(loop: Loop) -> Guard | None:

@@ -8,11 +8,11 @@ from tl_dpnp.lowering.contraction import OUTPUT, Contraction
 from tl_dpnp.lowering.nest import leaves
 from tl_dpnp.lowering.schedule import Schedule
 
-__all__ = ["copy_in_vectors", "count", "in_vectors", "pack", "strided_along", "transpose"]
+__all__ = ["MOST_PACKED", "copy_in_vectors", "count", "in_vectors", "pack", "strided_along", "transpose"]
 
 #: Bytes of a copy of an operand that is read across its columns, and those of the widest vector: its columns begin at
 #: whole vectors.
-_MOST_PACKED, _WIDEST = 1 << 17, 64
+MOST_PACKED, _WIDEST = 1 << 17, 64
 
 
 def strided_along(contraction: Contraction, axis: str) -> list[tuple[str, tuple[int, int]]]:
@@ -32,7 +32,7 @@ def strided_along(contraction: Contraction, axis: str) -> list[tuple[str, tuple[
             if along is None or buffer.strides[along] == 1 or len(static) < 2 or static[along] == 1:
                 continue
             column = -(-static[along] * buffer.element.bytes // _WIDEST) * _WIDEST
-            if column * static[1 - along] <= _MOST_PACKED:
+            if column * static[1 - along] <= MOST_PACKED:
                 found[buffer.name] = (along, 1 - along)
     return list(found.items())
 
@@ -67,9 +67,13 @@ def transpose(schedule: Schedule, copy: str, modes: tuple[int, int], width: int,
             schedule.vectorize(again.get(near, near))
 
 
-def copy_in_vectors(schedule: Schedule, buffer: str, width: int) -> None:
-    """Read a copy of a matrix that is consecutive along its first mode, whose columns begin at whole vectors."""
-    copy = schedule.cache_read(buffer, "registers")
+def copy_in_vectors(schedule: Schedule, buffer: str, width: int, within: str) -> None:
+    """Read a copy of a matrix that is consecutive along its first mode, whose columns begin at whole vectors.
+
+    Each iteration of the loop `within` makes one of what it reads.
+    """
+    copy = schedule.cache_read(buffer, "registers", within)
+    schedule.compute_at(copy, within)
     schedule.storage_align(copy, 1, width, 0)
     _, along = schedule.loops_of(copy)
     for near, _ in in_vectors(schedule, along, width):

@@ -186,30 +186,34 @@ class Core:
         products = vectors / self.multiply_adds + self.shuffle * (joined + vectors)
         return self._cycles(products, loads)
 
-    def inner(self, rows: int, columns: int, *, splits: bool = False) -> float:
+    def inner(self, rows: int, vectors: int, beside: int = 1, *, splits: bool = False) -> float:
         """Estimate the cycles of one step of a tile of inner products, whose vectors run along the sum.
 
-        A vector is loaded for each row of A, which may begin anywhere in a cache line, and for each column of B.
+        A vector is loaded for each row of A, which may begin anywhere in a cache line, and for each column of B.  With
+        several columns `beside` one another, a vector has a part of B for each, and those terms of A in each part.
         """
-        lines = 1 + self.load_bytes / CACHE_LINE if splits else 1
-        loads = (rows * lines + columns) * -(-self.vector_bytes // self.load_bytes)
-        return self._cycles(rows * columns / self.multiply_adds, loads)
+        vector = -(-self.vector_bytes // self.load_bytes)
+        lines = 1 + min(self.load_bytes, self.vector_bytes // beside) / CACHE_LINE if splits else 1
+        if beside > 1:
+            return self._cycles(rows * vectors / self.multiply_adds, vectors * vector, rows * lines)
+        return self._cycles(rows * vectors / self.multiply_adds, (rows * lines + vectors) * vector)
 
-    def lane_sums(self, vectors: int, lanes: int) -> float:
+    def lane_sums(self, vectors: int, lanes: int, beside: int = 1) -> float:
         """Estimate the cycles in which the lanes of several vectors are added up, each for itself.
 
         Two vectors become one by an addition, what chooses lanes for it, and a shuffle; what is then left of a vector
-        is halved.
+        is halved.  Of vectors with several columns `beside` one another so many lanes of each are added up, and the
+        results taken apart.
         """
         halvings = math.log2(lanes / vectors)
         return (vectors - 1) * (2 / self.multiply_adds + self.shuffle) + halvings * (
-            1 / self.multiply_adds + self.shuffle)
+            1 / self.multiply_adds + self.shuffle) + (beside - 1) * self.shuffle
 
     def transposition(self, lanes: int) -> float:
         """Estimate the cycles for a vector of so many lanes of a copy that is transposed in registers."""
         return max(_MOVES, 2 * self.shuffle * math.log2(lanes))
 
-    def _cycles(self, products: float, vectors: float, elements: int = 0) -> float:
+    def _cycles(self, products: float, vectors: float, elements: float = 0) -> float:
         """Return the cycles of what is computed, and of loads of vectors and of elements beside it."""
         vector_loads = self.loads * self.load_share
         loads = vectors / vector_loads + elements / self.element_loads

@@ -75,8 +75,8 @@ def cut_fused(loop: Loop, blocks: Blocks | None, width: int, narrowest: Narrowes
 
 
 def without_repeats(offsets: Sequence[Offset]) -> list[int]:
-    """Return the lanes that are not the element of the lane before, and the last of them again up to a power of two."""
-    kept = [lane for lane, offset in enumerate(offsets) if lane == 0 or offset != offsets[lane - 1]]
+    """Return the lanes that are not the element of one before, and the last of them again up to a power of two."""
+    kept = [lane for lane, offset in enumerate(offsets) if offset not in offsets[:lane]]
     return kept + [kept[-1]] * (power_of_two(len(kept)) - len(kept))
 
 

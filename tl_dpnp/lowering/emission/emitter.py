@@ -42,8 +42,8 @@ from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.lowering.emission.asynchronous import AsynchronousCopies
 from tl_dpnp.lowering.emission.blocks import Blocks, cut_fused
 from tl_dpnp.lowering.emission.facts import computes_twice, rows_mixed, stores_twice
-from tl_dpnp.lowering.emission.lane_sums import add_lanes
 from tl_dpnp.lowering.emission.memory import Memory, NestArguments
+from tl_dpnp.lowering.emission.nested_vectors import NestedVectors
 from tl_dpnp.lowering.emission.outer_products import emit_outer_product
 from tl_dpnp.lowering.emission.prefetching import Shares
 from tl_dpnp.lowering.emission.streamed_stores import StreamedStores
@@ -124,7 +124,7 @@ def emit_nest(
         tensor_cores = TensorCores.start(memory, forms)
     emitter = _Emitter(
         builder, arguments, pointers, layout, vector_width, narrowest, computes_twice(nest), may_store_twice, variables,
-        memory, engine, streamed, copies, tensor_cores, Shares.of(nest), joins_parts)
+        memory, engine, streamed, copies, tensor_cores, Shares.of(nest), NestedVectors(memory), joins_parts)
     emitter.find_subgroup()
     emitter.nodes(nest.body)
     copies.wait()
@@ -149,6 +149,7 @@ class _Emitter:
     copies: AsynchronousCopies
     tensor_cores: TensorCores | None
     shares: Shares
+    vectors: NestedVectors
     joins_parts: bool = False
     registers: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     #: This sub-group's position along rows and columns; None where there is one sub-group only.
@@ -189,7 +190,7 @@ class _Emitter:
             case "vectorized" if is_transposition(loop):
                 Squares(self.memory, self.joins_parts).copy(loop)
             case "vectorized":
-                self.vectorized(loop)
+                self.vectors.emit(loop, self)
             case "lanes":
                 self.lanes(loop)
             case "rows" | "columns" | "subgroups":
@@ -202,12 +203,10 @@ class _Emitter:
             case "virtual":
                 raise AssertionError("virtual loops are interleaved before")
 
-    def vectorized(self, loop: Loop) -> None:
-        around = next((name for name, value in self.variables.values.items() if isinstance(value, Lanes)), None)
+    def alone(self, loop: Loop) -> None:
+        """Emit a vectorized loop whose iterations are all that tells the lanes of its vectors apart."""
         predicate = predicate_of(loop)
-        if around is not None:
-            self.vectorized_inside(loop, around)
-        elif predicate is not None:
+        if predicate is not None:
             self.predicated(loop, predicate)
         else:
             self.in_vectors(loop)
@@ -222,19 +221,6 @@ class _Emitter:
             self.iteration(loop, Lanes(piece) if len(piece) > 1 else piece[0])
             done = piece[-1] + 1
         self.memory.lanes_stored_before = self.memory.active_lanes = 0
-
-    def vectorized_inside(self, loop: Loop, around: str) -> None:
-        """Emit a vectorized loop for each lane of another one around it; sums of lanes are made for all of these."""
-        values, memory = self.variables.values, self.memory
-        outer, before = values[around], (memory.active_lanes, memory.lanes_stored_before)
-        assert isinstance(outer, Lanes)
-        if loop.reduction:
-            add_lanes(self.builder, loop, around, self.cut(loop, False), self.variables, self.expression, self.put)
-            return
-        for values[around] in dict.fromkeys(outer.values):
-            self.vectorized(loop)
-        values[around] = outer
-        memory.active_lanes, memory.lanes_stored_before = before
 
     def predicated(self, loop: Loop, predicate: Guard) -> None:
         """Emit a vectorized loop whose lanes take part where its guard holds, which only the run shows."""

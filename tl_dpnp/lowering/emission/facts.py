@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tl_dpnp.lowering.nest import Leaf, Loop, MultiplyAdd, Nest, leaves, loops_of
+from tl_dpnp.lowering.nest import Leaf, Loop, MultiplyAdd, Nest, leaves
 from tl_dpnp.target.core import Core
 
 __all__ = ["computes_twice", "has_near_elements", "rows_mixed", "stores_twice"]
@@ -31,8 +31,12 @@ def stores_twice(nest: Nest) -> bool:
 
 
 def rows_mixed(nest: Nest) -> int:
-    """Return how many rows of each column are in vectors of several columns, 0 where no others are beside them."""
-    loops = [loop for loop in loops_of(nest.body) if loop.kind == "vectorized"]
+    """Return how many rows of each column are in vectors of several columns, 0 where no others are beside them.
+
+    Copies have vectors of their own.
+    """
+    loops = [loop for leaf in leaves(nest.body) if leaf.assign.part != "copy"
+             for loop in leaf.loops if loop.kind == "vectorized"]
     inner = [derived.modulus or 0 for loop in loops for derived in loop.derived if derived.divisor == 1]
     return max(inner, default=0) if any(not loop.derived for loop in loops) else 0
 

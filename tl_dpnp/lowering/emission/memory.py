@@ -27,6 +27,7 @@ from tl_dpnp.kernels.llvm import (
     index,
     lanes,
     lanes_below,
+    mask_of,
     most_lanes,
     set_lane,
     shuffle,
@@ -133,6 +134,8 @@ class Memory:
     known_masks: dict[tuple[int, int], ir.Value] = field(default_factory=dict)
     #: Which lanes of a vector take part, where only the run shows it.
     mask: ir.Value | None = None
+    #: The parts of a vector that has lanes of two loops, one for each iteration of the outer one.  Each has the mask.
+    parts: int = 1
     #: The first lanes of a vector that reaches back over others, which have stored these elements.
     lanes_stored_before: int = 0
     #: The innermost unrolled loop of a sum around the present place.
@@ -160,7 +163,7 @@ class Memory:
         if width == 1:
             return self.chunk(access, Chunk(offsets[0], 1))
         if self.is_masked(access, offsets):
-            return self.masked_load(access, offsets[0], width)
+            return self.masked_parts(access, offsets)
         shared = access.buffer.element in (F32, F64) and self.shares_broadcasts(access.buffer.element.bytes, width)
         block = self.block(access, width)
         widest, extent = max(width, self.vector_width), self.extent(access)
@@ -263,15 +266,50 @@ class Memory:
         active = min(left, numbers.stop) - numbers.start
         return self.known_masks.setdefault((active, width), first_lanes(active, width))
 
-    def masked_load(self, access: Access, offset: Offset, width: int) -> ir.Value:
+    def masked_load(self, access: Access, offset: Offset, width: int, mask: ir.Value | None = None) -> ir.Value:
         """Load the active lanes of a vector; the others are 0."""
-        mask = self.mask or first_lanes(self.active_lanes, width)
+        mask = mask or self.mask or first_lanes(self.active_lanes, width)
         key = self.key(access, (offset, width, self.active_lanes if self.mask is None else id(mask)))
         if key not in self.loaded:
             self.loaded[key] = load_element(
                 self.builder, access.buffer.element, self.pointer(access, offset), width,
                 self.alignment(access, offset), mask)
         return self.loaded[key]
+
+    def masked_parts(self, access: Access, offsets: Sequence[Offset]) -> ir.Value:
+        """Load the active lanes of each part of a vector; parts that are the same are loaded once."""
+        if self.parts == 1 or self.mask is None:
+            return self.masked_load(access, offsets[0], len(offsets))
+        assert isinstance(self.mask, ir.Constant)
+        active = [lane.constant for lane in self.mask.constant]
+        if are_neighbours(offsets):
+            mask = self.known_masks.setdefault((id(self.mask), self.parts), mask_of(active * self.parts))
+            return self.masked_load(access, offsets[0], len(offsets), mask)
+        starts = offsets[:: len(active)]
+        if len(set(starts)) == 1:
+            return self.repeated(access, starts[0], sum(active), len(active))
+        loaded = [self.masked_load(access, start, len(active)) for start in starts]
+        while len(loaded) > 1:
+            width = 2 * lanes(loaded[0].type)
+            loaded = [shuffle(self.builder, first, [second], range(width))
+                      for first, second in zip(loaded[::2], loaded[1::2], strict=True)]
+        return loaded[0]
+
+    def repeated(self, access: Access, start: Offset, count: int, width: int) -> ir.Value:
+        """Load neighbours, fewer than fill a part of a vector, for each part of it; the other lanes are 0.
+
+        Pieces of as many as a broadcast takes are put in by masks, which needs no shuffles.
+        """
+        numbers, done = range(width * self.parts), 0
+        result: ir.Value = ir.Constant(vector_of(value_type(access.buffer.element), len(numbers)), None)
+        for size in (1 << bit for bit in reversed(range(width.bit_length())) if count >> bit & 1):
+            piece = self.chunk(access, Chunk(start.next(done), size))
+            whole = splat(self.builder, piece, len(numbers)) if size == 1 else shuffle(
+                self.builder, piece, [], [lane % size for lane in numbers])
+            mask = mask_of([done <= lane % width < done + size for lane in numbers])
+            result = self.builder.select(mask, whole, result)
+            done += size
+        return result
 
     def integer_load(self, access: Access, offset: Offset) -> ir.Value:
         """Load an element through an integer register."""
@@ -377,7 +415,7 @@ class Memory:
         element = access.buffer.element
         left_out = self.lanes_stored_before if access.buffer.scope == "global" else 0
         offsets = self.offsets(access, width)
-        kept = without_repeats(offsets) if self.blocks is not None else [*range(width)]
+        kept = without_repeats(offsets) if self.blocks is not None or self.parts > 1 else [*range(width)]
         if kept != [*range(width)]:
             value = shuffle(self.builder, value, [], kept)
             offsets, width = tuple(offsets[lane] for lane in kept), len(kept)

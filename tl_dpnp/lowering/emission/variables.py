@@ -10,11 +10,11 @@ from typing import NamedTuple, TypeAlias
 from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import index, power_of_two
-from tl_dpnp.lowering.nest import Derived, Index
+from tl_dpnp.lowering.nest import Derived, Index, Loop
 from tl_dpnp.records import dataclass
 
-__all__ = ["ANY_WIDTH", "Lanes", "Narrowest", "PerLane", "Variable", "Variables", "cuts_of", "pieces",
-           "with_last_filled"]
+__all__ = ["ANY_WIDTH", "Lanes", "Narrowest", "PerLane", "Variable", "Variables", "cuts_of", "distinct", "pieces",
+           "pieces_of", "side_by_side", "with_last_filled"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,15 @@ class Lanes:
     """A variable of an explicit vector: its value in each lane, known at compile time."""
 
     values: tuple[int, ...]
+
+
+def side_by_side(outer: Sequence[int], inner: Sequence[int]) -> tuple[Lanes, Lanes]:
+    """Return the lanes of a vector that has all iterations of an inner loop for each of an outer one.
+
+    Where there is no power of two of them, the last one is repeated.
+    """
+    first, second = ([*values, *[values[-1]] * (power_of_two(len(values)) - len(values))] for values in (outer, inner))
+    return Lanes(tuple(value for value in first for _ in second)), Lanes((*second,) * len(first))
 
 
 @dataclass(frozen=True)
@@ -33,6 +42,19 @@ class PerLane:
 
 #: Known at compile time, the same for all lanes, one value for each lane of a vector, or one for each work-item.
 Variable: TypeAlias = int | ir.Value | Lanes | PerLane
+
+
+def distinct(variable: Variable) -> list[int]:
+    """Return the values that the lanes of a vector have, each once."""
+    assert isinstance(variable, Lanes)
+    return [*dict.fromkeys(variable.values)]
+
+
+def pieces_of(loop: Loop, width: int) -> list[tuple[int, ...]]:
+    """Cut the iterations of a loop of known range into pieces of so many, of which the last one may have fewer."""
+    iterations = loop.static_range
+    assert iterations is not None
+    return [tuple(iterations[first : first + width]) for first in range(0, len(iterations), width)]
 
 
 class Narrowest(NamedTuple):

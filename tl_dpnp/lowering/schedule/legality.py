@@ -5,6 +5,7 @@ The rules are checked after each primitive, so that they hold in whatever order 
 
 from __future__ import annotations
 
+from tl_dpnp.kernels.llvm import power_of_two
 from tl_dpnp.lowering.nest import (
     Access,
     Assign,
@@ -17,6 +18,7 @@ from tl_dpnp.lowering.nest import (
     leaves,
     loops_of,
     predicate_of,
+    vector_beside,
 )
 from tl_dpnp.lowering.schedule.draft import Draft
 
@@ -150,10 +152,15 @@ def _check_predicate(draft: Draft, loop: Loop, predicate: Guard) -> None:
 def _check_transposition(draft: Draft, loop: Loop) -> None:
     """Two vectorized loops inside one another must be a copy of a region that uses each in one index.
 
-    Or those inside set or add up the lanes of vectors in registers, which each lane of the one around has one of.
+    Or those inside set or add up the lanes of vectors in registers, which each lane of the one around has one of.  Or
+    vectors have lanes of both.
     """
     inner_vectors = [entry for entry in loops_of(loop.body) if entry.kind == "vectorized"]
     if not loop.guards and not loop.derived and all(map(_has_lanes_of_registers, inner_vectors)):
+        return
+    beside = vector_beside(loop)
+    if beside is not None and _is_of_sums(beside):
+        _check_beside(draft, loop, beside)
         return
     match loop.body:
         case (Loop(kind="vectorized", body=(Assign(target, Access() as source, "copy", "set"),)) as inner,):
@@ -165,3 +172,28 @@ def _check_transposition(draft: Draft, loop: Loop) -> None:
                           f"{loop.variable} and the loop inside are not the two modes of a copy")
             return
     raise draft.error(f"{loop.variable} is vectorized around another vectorized loop, which is no copy")
+
+
+def _is_of_sums(loop: Loop) -> bool:
+    """Whether a vectorized loop sums in registers, or adds up lanes of such sums."""
+    return all(leaf.assign.target.buffer.in_registers for leaf in leaves(loop.body)) or any(
+        _adds_lanes(entry) for entry in loops_of(loop.body) if entry.reduction)
+
+
+def _check_beside(draft: Draft, loop: Loop, inner: Loop) -> None:
+    """Vectors with lanes of two loops; what these add up in registers has as many lanes of the outer one each time."""
+    predicate = predicate_of(inner)
+    plain = not any((loop.guards, loop.derived, inner.derived)) and inner.guards in ((), (predicate,))
+    draft.require(plain, f"{loop.variable} or {inner.variable}, whose lanes are of the same vectors, has a guard or "
+                         "computes variables")
+    if predicate is not None:
+        known = isinstance(predicate[1], int)
+        kept = all(leaf.assign.target.buffer.in_registers for leaf in leaves(inner.body))
+        draft.require(known and kept, f"lanes of {inner.variable} are guarded beside those of {loop.variable}, by what "
+                                      "is not known or where results leave registers")
+    for entry in loops_of(inner.body):
+        if entry.kind == "vectorized":
+            count = len(entry.static_range or ())
+            draft.require(_has_lanes_of_registers(entry) and count == power_of_two(count),
+                          f"{entry.variable} is vectorized inside {inner.variable}, whose vectors have lanes of "
+                          f"{loop.variable}, and does not set or add up a power of two of lanes in registers")

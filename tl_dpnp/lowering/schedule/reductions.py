@@ -89,7 +89,19 @@ def rfactor(draft: Draft, loop: str) -> Decomposed:
     before: Node = replace(plain, variable=first, body=tuple(inits))
     after: Node = replace(plain, variable=last, reduction=True, body=tuple(totals))
     draft.replace(top.variable, lambda node: (before, node, after))
+    draft.body = _with_inits_at(draft.body, set(targets), after)
     return Decomposed({loop: first}, {loop: last})
+
+
+def _with_inits_at(nodes: tuple[Node, ...], targets: set[Access], after: Node) -> tuple[Node, ...]:
+    """Move the first values of targets next to the node that adds to them, where both stand in one body."""
+    if any(node is after for node in nodes):
+        inits = [node for node in nodes if isinstance(node, Assign) and node.part == "init" and node.target in targets]
+        others = [node for node in nodes if not any(node is init for init in inits)]
+        at = next(i for i, node in enumerate(others) if node is after)
+        return (*others[:at], *inits, *others[at:])
+    return tuple(node.with_body(*_with_inits_at(node.body, targets, after)) if isinstance(node, (Loop, Stage)) else node
+                 for node in nodes)
 
 
 def _adds_zero_beyond(loop: str, assign: Assign) -> bool:

@@ -186,6 +186,8 @@ class Schedule:
         from it, and no guard may depend on it.  A reduction may be vectorized that adds elements of registers, as
         `rfactor` leaves them.  Two vectorized loops inside one another are a copy, squares of which are transposed in
         registers, or the inner one sets or adds up lanes of registers, of which each lane of the outer one has some.
+        Where sums in registers stand in two such loops, of which the outer one holds nothing but the inner one, vectors
+        have lanes of both: all of the inner one for each of the outer one.
         """
         self._apply(Step("vectorize", (loop,)), lambda d: loops.vectorize(d, loop))
 
@@ -319,6 +321,16 @@ class Schedule:
             Step("transform_layout", (stage, *order)), lambda d: stages.transform_layout(d, stage, *order)
         )
 
+    def block_layout(self, stage: str, mode: int, factor: int) -> None:
+        """Store blocks of `factor` elements along a mode of a stage's buffer, for all of its other modes in turn.
+
+        ``block_layout("B_registers", 0, 4)`` stores four rows of all columns, then the next four rows, as the layout
+        NCHW4c of convolutions does.  A mode more, the last one, is for blocks.  Every access must say by its loops
+        which block it means: `split` those of the copy and those that read it by `factor` before.  Padding of the mode
+        is taken away.
+        """
+        self._apply(Step("block_layout", (stage, mode, factor)), lambda d: stages.block_layout(d, stage, mode, factor))
+
     # --- engines -----------------------------------------------------------------------------------------------------
 
     def tensorize(self, loop: str, instruction: str) -> None:
@@ -351,5 +363,5 @@ class Schedule:
 _PRIMITIVES = (
     "split", "fuse", "reorder", "unroll", "vectorize", "bind", "prefetch", "load_ahead", "decompose_reduction",
     "rfactor", "cache_read", "cache_write", "compute_at", "reverse_compute_at", "double_buffer", "copy_async",
-    "storage_align", "transform_layout", "tensorize",
+    "storage_align", "transform_layout", "block_layout", "tensorize",
 )

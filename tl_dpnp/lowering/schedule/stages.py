@@ -16,6 +16,7 @@ from tl_dpnp.lowering.nest import (
     Loop,
     Node,
     Stage,
+    loops_of,
     map_accesses,
     map_assigns,
     stages_of,
@@ -24,7 +25,7 @@ from tl_dpnp.lowering.nest import (
 from tl_dpnp.lowering.schedule.draft import Draft, substitute
 from tl_dpnp.lowering.schedule.regions import Extent, exceeds, extents, require_box
 
-__all__ = ["CacheScope", "cache_read", "cache_write", "compute_at", "copy_async", "double_buffer",
+__all__ = ["CacheScope", "block_layout", "cache_read", "cache_write", "compute_at", "copy_async", "double_buffer",
            "reverse_compute_at", "storage_align", "transform_layout"]
 
 CacheScope = Literal["local", "registers"]
@@ -80,6 +81,7 @@ def _copied_uses(
     source = draft.buffer(buffer)
     draft.require(source.scope != "registers", f"{buffer} is kept in registers already")
     draft.require(not source.doubled, f"{buffer} is double buffered; copy it before")
+    draft.require(source.block == 1, f"{buffer} is in blocks; copy it before")
     uses = [use for use in _uses(draft, buffer, writes=False)
             if within is None or any(isinstance(n, Loop) and n.variable == within for n in use[0].path)]
     place = "" if within is None else f" in {within}"
@@ -230,6 +232,7 @@ def _loops(nodes: Sequence[Node]) -> list[Loop]:
 def _require_plain(draft: Draft, stage: Stage) -> None:
     """The loops of a copy are made anew when it moves, so they must not have been scheduled yet."""
     draft.require(not draft.buffer(stage.buffer).doubled, "it is double buffered; move it before")
+    draft.require(draft.buffer(stage.buffer).block == 1, "it is in blocks; move it before")
     nodes, modes = stage.body, 0
     while isinstance(nodes[0], Loop):
         loop, nodes, modes = nodes[0], nodes[0].body, modes + 1
@@ -263,6 +266,7 @@ def double_buffer(draft: Draft, stage: str, buffers: int = 2) -> None:
     found = draft.stage(stage)
     draft.require(not found.write_back, "it writes back")
     draft.require(not draft.buffer(stage).doubled, "it is double buffered already")
+    draft.require(draft.buffer(stage).block == 1, "it is in blocks")
     path = draft.path_to(stage)
     loop = path[-2] if len(path) > 1 else None
     if not isinstance(loop, Loop):
@@ -351,9 +355,43 @@ def storage_align(draft: Draft, stage: str, mode: int, factor: int, offset: int 
 def transform_layout(draft: Draft, stage: str, *order: int) -> None:
     """See `Schedule.transform_layout`."""
     buffer = draft.buffer(draft.stage(stage).buffer)
+    draft.require(buffer.block == 1, "it is in blocks")
     modes = len(buffer.shape) - buffer.doubled
     draft.require(sorted(order) == list(range(modes)), f"give each of the {modes} modes once, the fastest first")
     draft.require(not any(mode == order[0] for mode, _, _ in buffer.alignment), f"the stride of {order[0]} is padded")
     # The halves of a double buffer stay the slowest mode.
     full = (*order, *range(modes, len(buffer.shape)))
     draft.replace_buffer(replace(buffer, order=full).reshaped(buffer.shape))
+
+
+def block_layout(draft: Draft, stage: str, mode: int, factor: int) -> None:
+    """See `Schedule.block_layout`."""
+    buffer = draft.buffer(draft.stage(stage).buffer)
+    modes = len(buffer.shape)
+    draft.require(0 <= mode < modes, f"{stage} has {modes} modes")
+    draft.require(factor > 1, "a block has two elements or more")
+    draft.require(not buffer.doubled and buffer.block == 1, "it is double buffered, or in blocks already")
+    size = buffer.shape[mode]
+    if not isinstance(size, int):
+        raise draft.error(f"the size of mode {mode} is not known")
+    ranges: dict[str, range | None] = {}
+    for loop in loops_of(draft.body):
+        ranges[loop.variable] = loop.static_range
+        ranges.update((derived.variable, derived.static_range) for derived in loop.derived)
+
+    def cut(indices: tuple[Index, ...]) -> tuple[Index, ...]:
+        known = [(name, values) for name in indices[mode] if (values := ranges[name]) is not None]
+        blocks = tuple(name for name, values in known if all(value % factor == 0 for value in values))
+        inside = tuple(name for name, _ in known if name not in blocks)
+        places = [values for name, values in known if name in inside]
+        draft.require(
+            len(known) == len(indices[mode]) and all(min(values, default=0) >= 0 for values in places)
+            and sum(max(values, default=0) for values in places) < factor,
+            f"{' + '.join(indices[mode])} does not say which block of {factor} elements it means, and where in that")
+        return (*indices[:mode], inside, *indices[mode + 1 :], blocks)
+
+    order = (mode, *(other for other in buffer.order or range(modes) if other != mode), modes)
+    shape = (*buffer.shape[:mode], factor, *buffer.shape[mode + 1 :], -(-size // factor) * factor)
+    alignment = tuple(entry for entry in buffer.alignment if entry[0] != mode)
+    blocked = replace(buffer, order=order, alignment=alignment, block=factor).reshaped(shape)
+    draft.replace_buffer(blocked, cut)

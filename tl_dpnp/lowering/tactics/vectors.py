@@ -27,7 +27,7 @@ __all__ = ["Vectors", "vector_schedule"]
 #: Columns of the smallest tile where parts of vectors need no tiles of their own.
 _PAIR = 2
 #: Part of the estimated time that vectors along the sum must save.
-_DOUBT_INNER = 0.18
+_DOUBT_INNER = 0.1
 #: Vectors that one iteration of a loop sums whose lanes are summed apart.
 _SUMS_PER_ITERATION = 4
 
