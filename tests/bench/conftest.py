@@ -1,10 +1,3 @@
-"""Importing the benchmarks changes the environment for the whole process; the other tests must not see that."""
+"""The tests of the benchmarks import these."""
 
-import os
-
-_before = dict(os.environ)
-
-import asv_bench.benchmarks  # noqa: E402, F401
-
-os.environ.clear()
-os.environ.update(_before)
+import tests.benchmarks_imported  # noqa: F401

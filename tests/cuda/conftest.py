@@ -6,6 +6,8 @@ import importlib.util
 
 import pytest
 
+import tests.benchmarks_imported  # noqa: F401  # programs of theirs are run
+
 #: numba-cuda needs a younger Numba than numba-dpex does, so one environment has only one of them: ``make test-cuda``.
 HAS_NUMBA_CUDA = importlib.util.find_spec("numba_cuda") is not None
 
