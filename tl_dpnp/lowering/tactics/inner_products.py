@@ -128,12 +128,25 @@ class _Estimate(NamedTuple):
 
     def tile(self, height: int, parts: tuple[Columns, ...]) -> InnerTile:
         """Return a tile with the cycles of the product, copies of B included."""
-        _, columns, depth = self.sizes
-        is_copied = parts[0].steps < self.width or _splits(self.contraction)
-        of_a_vector = (self.core.transposition(self.width) if strided_along(self.contraction, "k") else
-                    _MOVES if is_copied else 0)
-        copied = columns * -(-depth // self.width) * of_a_vector
+        _, columns, _ = self.sizes
+        copied, left = 0.0, columns
+        for each in parts:
+            copied += left // each.number * self.copy(each)
+            left %= each.number
         return InnerTile(height, parts, len(parts) * _START + copied + self.cycles(height, columns, parts))
+
+    def copy(self, part: Columns) -> float:
+        """Estimate the cycles in which B is copied for some columns."""
+        core, beside, is_strided = self.core, self.width // part.steps, bool(strided_along(self.contraction, "k"))
+        vectors = -(-part.number // beside) * -(-self.sizes[2] // part.steps)
+        if beside == 1:
+            moved = _MOVES * _splits(self.contraction)
+            return vectors * (core.transposition(self.width) if is_strided else moved)
+        # What is consecutive in B is put together, and shuffled where that is along its columns; terms of a last block
+        # that is not whole are stored for each column.
+        pieces, left = part.steps if is_strided else beside, self.sizes[2] % part.steps
+        return part.number * left.bit_count() + vectors * (
+            _MOVES + (pieces - 1) / core.multiply_adds + core.shuffle * is_strided)
 
     def cycles(self, height: int, columns: int, parts: Sequence[Columns]) -> float:
         """Estimate the cycles of sums, and of adding up the lanes of each."""
