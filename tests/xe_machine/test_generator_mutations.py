@@ -15,7 +15,7 @@ from tests.runtime.support import needs_tools
 from tests.xe_machine.errors import MachineError
 from tests.xe_machine.products import Product, binary_of, compiled, wrong
 from tl_dpnp.kernels.dpas import local_tiles
-from tl_dpnp.kernels.dpas.block_packing import Share
+from tl_dpnp.kernels.dpas.block_packing import BlockPacking, Share, SharedOperand
 from tl_dpnp.kernels.dpas.block_reads import BlockReads
 from tl_dpnp.kernels.dpas.element_loads import joined_elements, load_element
 from tl_dpnp.kernels.dpas.line_packing import LineLayout, LineOperand, LinePacking
@@ -86,6 +86,10 @@ def _run_elsewhere(plain: Any, own: Share, piece: Any) -> Iterator[Any]:
         yield run._replace(offset=run.offset ^ 64) if run.place else run
 
 
+def _left_out(plain: Any, own: BlockPacking, operand: SharedOperand, number: int) -> Any:
+    return plain(own, replace(operand, size=operand.piece.lines), number)
+
+
 MUTATIONS = [
     Mutation("an element of a line further on", MOVED, LineLayout, "moves", _last_move_elsewhere),
     Mutation("a wrong pitch", MOVED, LinePacking, "_headers", _headers(pitch=8)),
@@ -96,6 +100,7 @@ MUTATIONS = [
     Mutation("a wrong pitch of fragments", DIRECT, LinePacking, "_headers", _headers(pitch=8)),
     Mutation("fragments of the next row", DIRECT, LineOperand, "place", _next_row),
     Mutation("fragments that are not rounded at their place", SHARED, Share, "runs", _run_elsewhere),
+    Mutation("a block that is left out", SHARED, BlockPacking, "_message", _left_out),
     Mutation("a fragment of another column", SHARED, LocalReads, "size", lambda plain, own: plain(own) // 2),
     Mutation("a block of another line", HALF, BlockReads, "_header", _another_block),
     Mutation("a line beyond the last one", ELEMENTS, LocalTile, "present",

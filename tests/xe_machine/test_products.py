@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import random
 import re
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,7 @@ from tests.xe_machine.errors import MachineError
 from tests.xe_machine.launch import Binary
 from tests.xe_machine.parser import parse
 from tests.xe_machine.products import KINDS, Product, binary_of, compiled, draw, wrong
+from tl_dpnp.lowering.tactics import shared_tiles
 
 #: Read by blocks, with rests of m, n and k; parts of f32; two products; sizes that are known at the call.
 BLOCKS = Product("static", "bf16", 40, 20, 72, 11, alpha=2, beta=-1)
@@ -106,6 +108,30 @@ def test_panels_of_f32_are_shared_where_that_saves_instructions() -> None:
         given = replace(chosen, micro_kernel=f"dpas_f32_tf32_tf32_8x16x8_tile_{other}_or_2x2x4_staged")
         assert ("_shared_" in _built(chosen)[0].lower("pvc").schedule) == is_shared
         assert _executed(chosen)[1] < _executed(given)[1]
+
+
+@needs_tools
+@pytest.mark.parametrize("seed", [1, 3])
+def test_shared_panels_of_drawn_products_take_no_more_instructions(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model that chooses is off by some hundredths."""
+    sizes = random.Random(seed)
+    m, n, k = (4 * sizes.randint(24, 56) for _ in range(3))
+    product = Product("static", "tf32", m, n, k, 81 + seed, beta=seed % 2, ordinary=True)
+    steps = _executed(product)[1]
+    assert "_shared_" in _built(product)[0].lower("pvc").schedule
+    monkeypatch.setattr(shared_tiles, "shared_tile", lambda *_: None)
+    kernel, program = compiled(product)
+    assert "_shared_" not in program.schedule
+    assert steps <= 1.02 * wrong(product, kernel, binary_of(program))[1]
+
+
+@needs_tools
+def test_panels_are_multiplied_in_straight_code_from_places_that_stay() -> None:
+    """More than half of it is DPAS; each sub-group that rounds for itself has a third."""
+    found = _built(Product("static", "tf32", 256, 128, 96, 85))[0].resources(device="pvc")
+    assert found.is_straight
+    assert found.scratch == 0
+    assert found.dpas_share > 0.55
 
 
 @needs_tools

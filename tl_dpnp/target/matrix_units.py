@@ -18,9 +18,7 @@ class BlockNumbers:
     memory.  An iteration has so many instructions, and more for each `message`: that, its header's, and what waits for
     it.  Before the first one and behind the last one there are those for each header, for each block of sums and for
     the tile.  Of the clocks of DPAS so many count for a `row`: during the others, other threads issue instructions.  A
-    size that is not known is so many blocks.  Where sub-groups share panels in local memory, there are instructions for
-    each `panel` and for each message that `read`s of it or `store`s in it, and more in front of all for each message
-    that loads a `share`.
+    size that is not known is so many blocks.
     """
 
     registers: int
@@ -32,10 +30,27 @@ class BlockNumbers:
     tile: int
     row: float
     long: int
-    panel: int
-    read: float
+
+
+@dataclass(frozen=True)
+class ShareNumbers:
+    """What the code of products takes whose sub-groups load panels of local memory together and round them once.
+
+    There are instructions for each message that `load`s a block of a panel or `store`s fragments, and for a `branch`
+    where it may have nothing to do; for each `panel`, and each `step` of it along k.  In front of the panels and behind
+    them there are those for each `header`, for each `block` of sums and for the `tile`.  A size that is not known is so
+    many blocks.
+    """
+
+    load: float
     store: float
-    share: int
+    branch: float
+    panel: float
+    step: float
+    header: float
+    block: float
+    tile: float
+    long: int
 
 
 @dataclass(frozen=True)
@@ -68,13 +83,13 @@ class DpasNumbers:
     """Numbers that the code of compiled kernels chose for products on DPAS.
 
     A default tile has at most so many blocks along the lanes and along the repeat count: `elements_read` where elements
-    are read one by one.  `by_blocks` are for operands that messages load.
+    are read one by one.  `by_blocks` are for operands that messages load.  Of f32 that is rounded, `by_rounded_blocks`
+    are for sub-groups that each do that, and `by_shares` for those that do it for one another.
 
     Products whose operands are packed in local memory have the first of the tiles `packed` that fits, `packed_f32`
     where operands are f32 that are split in three; their values may take `registers`: beyond, the compiler begins to
     use scratch memory.  What is packed at a time takes `panel_bytes` for each sub-group, so that as many work-groups
-    run together as their registers allow, or is of `panel_steps` along k if that is more.  Those that
-    messages of blocks fill are of `shared_steps`, or fewer where local memory is short.
+    run together as their registers allow, or is of `panel_steps` along k if that is more.
     """
 
     packed: tuple[Blocks, ...]
@@ -82,11 +97,13 @@ class DpasNumbers:
     registers: int
     panel_bytes: int
     panel_steps: int = 4
-    shared_steps: int = 8
     elements_read: tuple[int, int] = (2, 1)
     by_blocks: BlockNumbers = BlockNumbers(
-        registers=240, few_registers=112, iteration=5, message=4, header=20, block=20, tile=130, row=0.5, long=64,
-        panel=30, read=1.75, store=2.5, share=30)
+        registers=240, few_registers=112, iteration=5, message=4, header=20, block=20, tile=130, row=0.5, long=64)
+    by_rounded_blocks: BlockNumbers = BlockNumbers(
+        registers=240, few_registers=112, iteration=4, message=3, header=20, block=5, tile=60, row=0.5, long=64)
+    by_shares: ShareNumbers = ShareNumbers(
+        load=1, store=2.5, branch=3, panel=21, step=1.5, header=27, block=5, tile=66, long=64)
     by_panels: PanelNumbers = PanelNumbers(
         registers=228, packing=52, both=18, iteration=7, waits=4, message=1.6, block_message=2.5, load=2.2, store=2,
         panel=60, header=8, block=20, tile=200)

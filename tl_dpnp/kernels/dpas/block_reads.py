@@ -80,6 +80,15 @@ class BlockReads:
         place = (line, k) if loads.lines_are_columns else (k, line)
         return self.messages.header(self.surface, load.block, *place, loads.k_field, before)
 
+    @property
+    def stay(self) -> bool:
+        """Messages go on along the matrix."""
+        return False
+
+    def fixed(self, steps: int) -> _Places:
+        """There are no such places."""
+        raise NotImplementedError
+
     def places(self, steps: int) -> _Places:
         """Return what the iterations of a panel load, which go on from one panel to the next one."""
         return self._begun[steps]

@@ -438,12 +438,13 @@ class _Emitter:
         assert self.scratch is not None
         pieces = piece_words(kernel, place.rows, place.columns)
         bases = [self.scratch, builder.gep(self.scratch, [index(kernel.steps * pieces[0].size)])]
+        subgroups, product = place.rows * place.columns, self.product
         a, b = (
-            SharedOperand(surface, first, share_of(
-                kernel, piece.across, along_k, piece.blocks, place.rows * place.columns), piece, base)
-            for surface, first, along_k, piece, base in zip(
-                (blocks.a, blocks.b), (first_row, first_column), (blocks.a_along_k, blocks.b_along_k), pieces, bases,
-                strict=True)
+            SharedOperand(surface, first, size, share_of(
+                kernel.row, kernel.steps, piece.across, along_k, piece.blocks, subgroups), piece, base, subgroups)
+            for surface, first, size, along_k, piece, base in zip(
+                (blocks.a, blocks.b), (first_row, first_column), (product.m, product.n),
+                (blocks.a_along_k, blocks.b_along_k), pieces, bases, strict=True)
         )
         number = builder.add(builder.mul(place.column, index(place.rows)), place.row)
         accumulators = blocks.accumulators

@@ -284,7 +284,20 @@ class LinePacking(PackingByMessages):
         _ = self._shares
         return []
 
-    def pack(self, start: ir.Value, end: ir.Value, carried: Sequence[ir.Value]) -> list[ir.Value]:
+    @property
+    def moves(self) -> bool:
+        """Not where messages load fragments as they are."""
+        return not all(share.operand.layout.direct for share in self._shares)
+
+    @property
+    def fills(self) -> bool:
+        """Messages load zeros from beyond the matrix, unless there are elements of its next lines in their words."""
+        return not any(share.operand.layout.behind(rest) for share in self._shares
+                       for rest in range(share.operand.layout.period))
+
+    def pack(
+        self, start: ir.Value, end: ir.Value, carried: Sequence[ir.Value], settles: bool
+    ) -> list[ir.Value]:
         """Fill a panel, with zeros beyond the end of the matrix."""
         for share in self._shares:
             layout = share.operand.layout
@@ -293,7 +306,7 @@ class LinePacking(PackingByMessages):
                 is_this = self.builder.icmp_unsigned("==", share.begin, constant(I32, begin))
                 with self.builder.if_then(is_this):
                     stored = self._filled(own, start)
-                    if share is self._shares[-1]:
+                    if settles and share is self._shares[-1]:
                         self._wait_for(stored[-_LAST:])
         return []
 

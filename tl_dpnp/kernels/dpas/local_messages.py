@@ -113,6 +113,11 @@ class PackingByMessages:
     accumulators: Accumulators
 
     @property
+    def by_messages(self) -> bool:
+        """Not where they are emulated."""
+        return not self.messages.emulated
+
+    @property
     def builder(self) -> ir.IRBuilder:
         """Where code is appended."""
         return self.accumulators.builder

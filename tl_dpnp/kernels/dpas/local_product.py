@@ -19,10 +19,12 @@ from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.llvm import I32, builtin, constant, counted_loop, index
 from tl_dpnp.records import dataclass
 
-__all__ = ["LocalProduct", "Packing"]
+__all__ = ["MOST_STRAIGHT", "STRAIGHT_REGISTERS", "LocalProduct", "Packing"]
 
 #: Pieces that an iteration multiplies, its DPAS, and registers that it may take, at most.
 _MOST_TOGETHER, _MOST_MULTIPLIED, _REGISTERS = 4, 64, 228
+#: Pieces of a panel that is multiplied without a loop, and registers of that, at most: what packs needs some, too.
+MOST_STRAIGHT, STRAIGHT_REGISTERS = 8, 216
 
 
 class Reads(Protocol):
@@ -40,6 +42,9 @@ class Reads(Protocol):
     def announce(self) -> None:
         """Emit what stands behind each panel that is packed."""
 
+    def fixed(self, steps: int) -> Any:
+        """Return where so many pieces of each panel are read, if all are read from the same places."""
+
     def places(self, steps: int) -> Any:
         """Return where iterations of so many pieces read, in front of those of a panel."""
 
@@ -51,6 +56,10 @@ class Reads(Protocol):
 
     def advance(self, places: Any, steps: range) -> None:
         """Go on to the next pieces of a panel: those of an iteration, the last one of them where it is single."""
+
+    @property
+    def stay(self) -> bool:
+        """Whether the pieces of all panels are read from the same places."""
 
     def read(self, places: Any, step: int, steps: range, start: ir.Value, done: ir.Value) -> list[list[Part]]:
         """Return the terms of the fragment of each block of a piece, of the `steps` that were gone on to.
@@ -65,8 +74,25 @@ class Packing(Protocol):
     def begin(self) -> list[ir.Value]:
         """Return the values for the first panel."""
 
-    def pack(self, start: ir.Value, end: ir.Value, carried: Sequence[ir.Value]) -> list[ir.Value]:
-        """Fill a panel from a place along k up to another one; return the values for the next one."""
+    @property
+    def by_messages(self) -> bool:
+        """Whether inline assembly stores what is packed: `pack` may be emitted several times then."""
+
+    @property
+    def moves(self) -> bool:
+        """Whether it moves elements to where DPAS takes them, which takes registers."""
+
+    @property
+    def fills(self) -> bool:
+        """Whether it fills panels with zeros to their ends, where the sum ends before."""
+
+    def pack(
+        self, start: ir.Value, end: ir.Value, carried: Sequence[ir.Value], settles: bool
+    ) -> list[ir.Value]:
+        """Fill a panel from a place along k up to another one; return the values for the next one.
+
+        If it `settles` it waits for registers that messages still read, as a loop that follows would in each iteration.
+        """
 
 
 @dataclass(frozen=True)
@@ -96,36 +122,44 @@ class LocalProduct:
         kernel, accumulators, builder = self.kernel, self.accumulators, self.builder
         count = kernel.lane_blocks * kernel.column_blocks * len(kernel.products)
         # The first products are what sums begin with, where nothing is in front of these.
-        zeros = [] if self.begins else [accumulators.zero() for _ in range(count)]
+        zeros = [] if self.begins or self.is_apart else [accumulators.zero() for _ in range(count)]
         last, first = size_value(self.k), self.packing.begin()
         for reads in self.reads:
             reads.begin(self.together)
+        fixed = [reads.fixed(self.together) for reads in self.reads] if self.is_straight else []
 
-        def packed(start: ir.Value, carried: Sequence[ir.Value]) -> tuple[ir.Value, list[ir.Value]]:
+        def packed(
+            start: ir.Value, carried: Sequence[ir.Value], orders: bool
+        ) -> tuple[ir.Value, list[ir.Value]]:
             end = builder.add(start, index(kernel.depth))
             if not (isinstance(self.k, int) and self.k % kernel.depth == 0):
                 end = builder.select(builder.icmp_signed("<", end, last), end, last)
             # What was read of the last panel, or by the instruction before, is overwritten.
+            self.barrier(orders)
+            following = self.packing.pack(start, end, carried, not fixed)
             self.barrier()
-            following = self.packing.pack(start, end, carried)
-            self.barrier()
-            for reads in self.reads:
+            for reads in () if self.packing.by_messages else self.reads:
                 reads.announce()
             return end, following
 
         def panel(start: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            end, following = packed(start, carried[: len(first)])
+            # DPAS took what messages read of the panel before.
+            end, following = packed(start, carried[: len(first)], not self.is_apart)
             sums = carried[len(first) :] or zeros
             with self.where_inside():
-                sums = self.multiplied(start, end, sums)
+                sums = self.multiplied(start, end, sums, fixed)
             return [*following, *accumulators.carried(sums)]
 
         if self.begins:
-            end, _ = packed(index(0), first)
+            end, _ = packed(index(0), first, True)
             with self.where_inside():
-                store(self.multiplied(index(0), end, []))
+                store(self.multiplied(index(0), end, [], fixed))
             return
-        carried = counted_loop(builder, index(0), last, index(kernel.depth), [*first, *accumulators.carried(zeros)],
+        done = index(0)
+        if self.is_apart:
+            done, _ = packed(done, first, True)
+            zeros = self.multiplied(index(0), done, [], fixed)
+        carried = counted_loop(builder, done, last, index(kernel.depth), [*first, *accumulators.carried(zeros)],
                                panel, runs_at_least_once=isinstance(self.k, int), unrolled=False)
         with self.where_inside():
             store(carried[len(first) :] or zeros)
@@ -149,12 +183,33 @@ class LocalProduct:
         return (self.pieces - 1) % count + 1 if self.begins else 0
 
     @cached_property
+    def is_straight(self) -> bool:
+        """Whether all pieces of a panel are multiplied without a loop, from where they are in each panel."""
+        is_full = self.begins or self.packing.fills or self.are_whole(self.pieces)
+        # What moves elements, or is not rounded, has a loop: it takes more registers, or was not looked at.
+        return (is_full and self.accumulators.rounds and not self.packing.moves and self.pieces <= MOST_STRAIGHT
+                and not self.accumulators.messages.emulated and all(reads.stay for reads in self.reads)
+                and self.sums + sum(reads.registers(self.pieces) for reads in self.reads) <= STRAIGHT_REGISTERS)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether the first of several panels stands in front of the loop, so that sums begin with its products."""
+        return (self.is_straight and self.packing.by_messages and self.inside is None and isinstance(self.k, int)
+                and not self.begins)
+
+    @property
+    def sums(self) -> int:
+        """Registers of the sums."""
+        kernel = self.kernel
+        return kernel.lane_blocks * kernel.column_blocks * len(kernel.products) * kernel.row.repeat
+
+    @cached_property
     def together(self) -> int:
         """Pieces that an iteration multiplies: as many as registers allow, and as leave a panel several iterations."""
-        kernel = self.kernel
-        blocks = kernel.lane_blocks * kernel.column_blocks
-        once = blocks * sum(map(len, kernel.products))
-        sums = blocks * len(kernel.products) * kernel.row.repeat
+        if self.is_straight:
+            return self.pieces
+        kernel, sums = self.kernel, self.sums
+        once = kernel.lane_blocks * kernel.column_blocks * sum(map(len, kernel.products))
         least = 1 if self.begins else 2
         counts = [count for count in range(_MOST_TOGETHER, 1, -1)
                   if least * count <= self.pieces - self.in_front(count)
@@ -164,13 +219,15 @@ class LocalProduct:
         exact = [count for count in counts if self.are_whole(count)]
         return next(iter(exact or [count for count in counts if kernel.steps % count == 0] or counts), 1)
 
-    def multiplied(self, start: ir.Value, end: ir.Value, totals: Sequence[ir.Value]) -> list[ir.Value]:
+    def multiplied(
+        self, start: ir.Value, end: ir.Value, totals: Sequence[ir.Value], fixed: Sequence[Any]
+    ) -> list[ir.Value]:
         """Return the sums with the products of a panel added: several pieces in an iteration, then those left over.
 
-        Without sums, these begin with the products of an iteration in front.
+        Without sums, these begin with the products of an iteration in front.  Where places are `fixed` there is none.
         """
         accumulators, builder, depth, count = self.accumulators, self.builder, self.kernel.row.k, self.together
-        places = [reads.places(count) for reads in self.reads]
+        places = fixed or [reads.places(count) for reads in self.reads]
 
         begin, stop = (builder.trunc(value, I32) for value in (start, end))
 
@@ -194,6 +251,8 @@ class LocalProduct:
             return counted_loop(builder, first, last, constant(I32, number * depth), accumulators.carried(sums),
                                 iteration, runs_at_least_once=runs, unrolled=False) or list(sums)
 
+        if fixed:
+            return pieces(count, begin, totals, fixed)
         sums, first = list(totals), begin
         if front := self.in_front(count):
             ahead = [reads.in_front(place, count, front) for reads, place in zip(self.reads, places, strict=True)]
@@ -233,6 +292,6 @@ class LocalProduct:
                             accumulators.multiply(None, a[i], b[j]))
         return [result[place] for place in range(count * len(self.kernel.products))]
 
-    def barrier(self) -> None:
-        """Order accesses to local memory within the work-group."""
-        builtin(self.builder, "_Z7barrierj", ir.VoidType(), [constant(I32, 1)], ("nounwind", "convergent"))
+    def barrier(self, orders: bool = True) -> None:
+        """Wait for all sub-groups of the work-group; it `orders` accesses to local memory."""
+        builtin(self.builder, "_Z7barrierj", ir.VoidType(), [constant(I32, int(orders))], ("nounwind", "convergent"))

@@ -88,17 +88,27 @@ class LocalReads:
         if not self.emulated:
             _ = self._start
 
+    @property
+    def stay(self) -> bool:
+        """Panels lie in one place, one after the other."""
+        return True
+
+    def fixed(self, steps: int) -> list[Address]:
+        """Return where the messages of so many pieces read in each panel."""
+        return self._addresses(range(steps))
+
     def places(self, steps: int) -> list[Address]:
         """Return where the messages of as many pieces read as an iteration has; where they are emulated there are none.
 
         These pieces end in front of a panel, so that an iteration begins by `advance`: there nothing waits for the
         messages that took the addresses before.
         """
-        if self.emulated:
-            return []
+        return [] if self.emulated else self._addresses(range(-steps, 0))
+
+    def _addresses(self, pieces: range) -> list[Address]:
         return self.messages.addresses(self._start, MOST_MOVED, [
-            ((step - steps) * self.piece.size + first * self.piece.fragment) * WORD_BYTES
-            for step in range(steps) for first, _ in self.loads])
+            (piece * self.piece.size + first * self.piece.fragment) * WORD_BYTES
+            for piece in pieces for first, _ in self.loads])
 
     def in_front(self, places: list[Address], steps: int, number: int) -> list[Address]:
         """Return where so many pieces are read in front of iterations of several, which go on by as many."""

@@ -39,7 +39,24 @@ class ItemPacking:
         """Nothing is carried from a panel to the next one."""
         return []
 
-    def pack(self, start: ir.Value, end: ir.Value, carried: Sequence[ir.Value]) -> list[ir.Value]:
+    @property
+    def by_messages(self) -> bool:
+        """Elements are stored as the compiler knows it."""
+        return False
+
+    @property
+    def moves(self) -> bool:
+        """Elements are moved as they are stored."""
+        return True
+
+    @property
+    def fills(self) -> bool:
+        """Pieces behind the end of the sum are left as they were."""
+        return False
+
+    def pack(
+        self, start: ir.Value, end: ir.Value, carried: Sequence[ir.Value], settles: bool
+    ) -> list[ir.Value]:
         """Fill a panel from a place along k up to another one: pieces that are whole, then what is left.
 
         Those that are whole have a loop by words and, where these may not be possible, another one by elements.  Then

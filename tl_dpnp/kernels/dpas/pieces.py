@@ -22,6 +22,8 @@ __all__ = [
 WORD_BITS = 32
 #: Words that one load takes at most.
 _MOST_WORDS = 4
+#: Blocks of columns of B that sub-groups which share it load together, where it lies along k.
+_BLOCKS_TOGETHER = 4
 
 
 class Piece(NamedTuple):
@@ -67,10 +69,13 @@ class Piece(NamedTuple):
 def piece_words(kernel: MicroKernel, rows: int, columns: int) -> tuple[Piece, Piece]:
     """Return how pieces of A and B lie in local memory for so many rows and columns of sub-groups."""
     row, terms = kernel.row, max(1, kernel.terms)
-    b_words = row.k * row.source2.bits // WORD_BITS
+    b_words, b_blocks = row.k * row.source2.bits // WORD_BITS, columns * kernel.column_blocks
+    if kernel.shared:
+        # Messages load as many blocks at a time, whatever their number is.
+        b_blocks = -(-b_blocks // _BLOCKS_TOGETHER) * _BLOCKS_TOGETHER
     return (
         Piece(row.execution_size, row.b_elements, True, rows * kernel.lane_blocks, terms, row.source1.bits),
-        Piece(row.repeat, b_words, False, columns * kernel.column_blocks, terms, row.source2.bits),
+        Piece(row.repeat, b_words, False, b_blocks, terms, row.source2.bits),
     )
 
 

@@ -132,8 +132,8 @@ def _split_loads(kernel: MicroKernel, apart: Kind) -> TileLoads:
 
 
 def _most(count: int, limit: int) -> int:
-    """Return the largest power of two that divides a count and is within a limit."""
-    return max(size for size in (1, 2, 4, 8) if count % size == 0 and size <= max(1, limit))
+    """Return the largest divisor of a count that is within a limit."""
+    return max(size for size in range(1, max(1, limit) + 1) if count % size == 0)
 
 
 def _parts(count: int, most: int) -> Iterator[tuple[int, int]]:

@@ -6,17 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
-from tl_dpnp.kernels.dpas.block_packing import Share, share_of
 from tl_dpnp.kernels.dpas.block_shapes import RULES
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
-from tl_dpnp.kernels.dpas.pieces import Piece, piece_words
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.dpas.tile_blocks import TileLoad, TileLoads, loads_of_both, parts_of
 from tl_dpnp.lowering.nest import Bound
 from tl_dpnp.target.catalog import DPAS
 from tl_dpnp.target.matrix_units import BlockNumbers
 
-__all__ = ["block_tile", "clocks_of_panels", "clocks_of_tiles", "messages_of_panel"]
+__all__ = ["block_tile", "clocks_of_tiles"]
 
 #: Blocks of a tile along each mode, and DPAS along k, that are tried.
 _MOST_BLOCKS, _STEPS = 8, (1, 2, 4, 8)
@@ -48,44 +46,11 @@ def block_tile(
 
 
 def clocks_of_tiles(
-    kernel: MicroKernel, sizes: tuple[Bound, Bound, Bound], a_along_k: bool, b_along_k: bool
+    kernel: MicroKernel, sizes: tuple[Bound, Bound, Bound], a_along_k: bool, b_along_k: bool, of_row: float
 ) -> float:
-    """Return the clocks of a product by tiles whose operands each sub-group loads."""
-    return _clocks(kernel, sizes, DPAS[kernel.row.execution_size].by_blocks, a_along_k, b_along_k)
-
-
-def clocks_of_panels(
-    kernel: MicroKernel, sizes: tuple[Bound, Bound, Bound], extent: tuple[int, int], a_along_k: bool, b_along_k: bool
-) -> float:
-    """Return the clocks of a product whose operands so many rows and columns of sub-groups load, round and share."""
-    row, numbers = kernel.row, DPAS[kernel.row.execution_size].by_blocks
-    tile, subgroups = kernel.lane_blocks * kernel.column_blocks, extent[0] * extent[1]
-    shares = _shares(kernel, extent, (a_along_k, b_along_k))
-    messages = sum(share.each for share, _ in shares)
-    moved = sum(share.each * share.block.registers for share, _ in shares)
-    stores = sum(share.each * len([*share.runs(piece)]) for share, piece in shares)
-    # A message reads 8 registers; rounding takes one instruction for two.
-    reads = (kernel.lane_blocks * row.b_elements + kernel.column_blocks * row.repeat // 2) / 8
-    packed = messages * numbers.message + moved / 2 + stores * numbers.store + numbers.panel
-    multiplied = tile * row.repeat * numbers.row + reads * numbers.read
-    start = messages * (numbers.header + numbers.share) + tile * numbers.block + numbers.tile
-    blocks = kernel.lane_blocks, kernel.column_blocks, kernel.steps
-    # Sub-groups whose tile is no part of the result pack, too; what is behind the end of k is not multiplied.
-    rows, columns, k = _counts(kernel, sizes, blocks, numbers)
-    m, n, steps = _counts(kernel, sizes, (blocks[0] * extent[0], blocks[1] * extent[1], 1), numbers)
-    return (m * n * subgroups * (k * packed + start)
-            + rows * columns * (steps * multiplied + k * numbers.iteration))
-
-
-def messages_of_panel(kernel: MicroKernel, extent: tuple[int, int], a_along_k: bool, b_along_k: bool) -> int:
-    """Return by how many messages each of so many rows and columns of sub-groups fills a panel."""
-    return sum(share.each for share, _ in _shares(kernel, extent, (a_along_k, b_along_k)))
-
-
-def _shares(kernel: MicroKernel, extent: tuple[int, int], along_k: tuple[bool, bool]) -> list[tuple[Share, Piece]]:
-    """Return what a sub-group moves of a panel of A and of B, and how that lies there."""
-    return [(share_of(kernel, piece.across, along, piece.blocks, extent[0] * extent[1]), piece)
-            for piece, along in zip(piece_words(kernel, *extent), along_k, strict=True)]
+    """Return the clocks of a product by tiles whose operands each sub-group loads, if a row of DPAS takes so many."""
+    numbers = replace(DPAS[kernel.row.execution_size].by_rounded_blocks, row=of_row)
+    return _clocks(kernel, sizes, numbers, a_along_k, b_along_k)
 
 
 def _counts(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product as pairs
 
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.dpas.operands import refused_operand, takes_a, takes_b_along_k
@@ -28,10 +27,8 @@ __all__ = ["MOST_SUBGROUPS", "Dpas", "default_micro_kernel", "extent_of_tiles"]
 
 #: Sub-groups that a default work-group has at most along rows and along columns, and where sizes are not known.
 MOST_SUBGROUPS, _UNKNOWN = (4, 4), 2
-#: Blocks of a tile along each mode whose operands sub-groups round for one another, at most.
-_SHARED = 4
-#: Messages by which a sub-group fills a panel at most: each has registers for its header and its place.
-_MOST_MESSAGES = 8
+#: Rows and columns of operands that take as much to be loaded, rounded and passed on as what each sub-group does.
+_LINES_OF_ONE = 16
 #: Elements that DPAS takes, by the names of the language's types.
 _OPERANDS = ("bf16", "f16", "i8", "u8", "i4", "u4", "i2", "u2")
 
@@ -164,19 +161,20 @@ def _block_kernel(
     kernel = MicroKernel(row, 1, 1, 1, terms, other=other)
     if _no_blocks(product, kernel) is not None:
         return None
-    from tl_dpnp.lowering.tactics.block_tiles import block_tile, clocks_of_panels, clocks_of_tiles
+    from tl_dpnp.lowering.tactics.block_tiles import block_tile
+    from tl_dpnp.lowering.tactics.shared_tiles import shared_tile
 
     a, b = _strides(product)
     sizes, along_k = (product.m.stop, product.n.stop, product.k.stop), (a[0] != 1, b[0] == 1)
     rows, columns, steps = block_tile(row, sizes, *along_k)
     alone = replace(kernel, lane_blocks=rows, column_blocks=columns, steps=steps)
     # A work-group's tiles are so large that small products, which sizes known at the call may be, take most in vain.
-    is_shared = terms > 0 and product.is_static
-    shared = _shared_kernel(product, kernel, local_memory, layout, along_k) if is_shared else None
-    if shared is None or clocks_of_tiles(alone, sizes, *along_k) < clocks_of_panels(
-            shared, sizes, _extent(product, shared, None), *along_k):
+    if not (terms > 0 and product.is_static):
         return alone
-    return shared
+    # Panels fit in the work-group that it would have alone, too: the tile is to be the same in it.
+    return shared_tile(
+        kernel, alone, sizes, along_k, lambda shared: _extent(product, shared, None),
+        lambda shared: {_extent(product, shared, None), _extent(product, shared, layout)}, local_memory) or alone
 
 
 def _other_tile(
@@ -190,33 +188,6 @@ def _other_tile(
     extents = {_extent(product, kernel, None), _extent(product, kernel, layout)}
     fits = all(packed_bytes(kernel, *extent) <= local_memory for extent in extents)
     return rows, wide if fits else columns, packed.steps
-
-
-def _shared_kernel(
-    product: NestProduct, kernel: MicroKernel, local_memory: int, layout: SubgroupLayout | None,
-    along_k: tuple[bool, bool],
-) -> MicroKernel | None:
-    """Return the micro-kernel whose f32 the sub-groups of a work-group round for one another, None where none fits.
-
-    It is the one that takes the fewest clocks by the model.
-    """
-    from tl_dpnp.lowering.tactics.block_tiles import clocks_of_panels, messages_of_panel
-
-    sizes = product.m.stop, product.n.stop, product.k.stop
-    found: dict[MicroKernel, float] = {}
-    for rows, columns in pairs(range(1, _SHARED + 1), repeat=2):
-        shared = replace(kernel, lane_blocks=rows, column_blocks=columns, shared=True)
-        extents = {_extent(product, shared, None), _extent(product, shared, layout)}
-        if any(packed_bytes(shared, *extent) * DPAS[kernel.row.execution_size].panel_steps > local_memory
-               for extent in extents):
-            continue
-        steps = min(_steps_of_panel(shared, extent, product.k.stop, local_memory) for extent in extents)
-        shared = replace(shared, steps=steps)
-        if any(messages_of_panel(shared, extent, *along_k) > _MOST_MESSAGES for extent in extents):
-            shared = replace(shared, steps=-(-steps // 2))
-        # Those of the work-group that it would have alone: the tile is to be the same in it.
-        found[shared] = clocks_of_panels(shared, sizes, _extent(product, shared, None), *along_k)
-    return min(found, key=lambda kernel: (found[kernel], -kernel.lane_blocks * kernel.column_blocks), default=None)
 
 
 def _packed_kernel(
@@ -282,8 +253,7 @@ def _even_steps(kernel: MicroKernel, extent: tuple[int, int], k: Bound, local_me
 def _steps_of_panel(kernel: MicroKernel, extent: tuple[int, int], k: Bound, local_memory: int) -> int:
     """Return the DPAS along k for which operands are packed at a time: panels are equally long."""
     numbers, step = DPAS[kernel.row.execution_size], packed_bytes(kernel, *extent)
-    least = numbers.shared_steps if kernel.shared else numbers.panel_steps
-    room = min(local_memory, max(least * step, numbers.panel_bytes * extent[0] * extent[1]))
+    room = min(local_memory, max(numbers.panel_steps * step, numbers.panel_bytes * extent[0] * extent[1]))
     most = room // step
     if most > 3:
         most -= most % 2  # an iteration multiplies what several DPAS take, and a panel has several iterations
@@ -374,11 +344,29 @@ def extent_of_tiles(products: Sequence[tuple[Bound, Bound, MicroKernel]]) -> tup
     """Return rows and columns of sub-groups such that each has a tile of the largest product, of known sizes m x n."""
     rows, columns = 1, 1
     for m, n, kernel in products:
+        if kernel.shared and isinstance(m, int) and isinstance(n, int):
+            found = _extent_that_shares(m, n, kernel)
+            rows, columns = max(rows, found[0]), max(columns, found[1])
+            continue
         tile_rows, tile_columns = kernel.tile
         most_rows, most_columns = _unknown_extent(kernel)
         rows = max(rows, _extent_along(m, tile_rows, most_rows, MOST_SUBGROUPS[0]))
         columns = max(columns, _extent_along(n, tile_columns, most_columns, MOST_SUBGROUPS[1]))
     return rows, columns
+
+
+def _extent_that_shares(m: int, n: int, kernel: MicroKernel) -> tuple[int, int]:
+    """Return rows and columns of sub-groups that load least of A and B for one another, of known sizes."""
+    tiles = [-(-size // tile) for size, tile in zip((m, n), kernel.tile, strict=True)]
+    most = MOST_SUBGROUPS[0] * MOST_SUBGROUPS[1]
+
+    def moved(extent: tuple[int, int]) -> int:
+        times = -(-tiles[0] // extent[0]) * -(-tiles[1] // extent[1])
+        lines = sum(count * size for count, size in zip(extent, kernel.tile, strict=True))
+        return times * (lines + _LINES_OF_ONE * extent[0] * extent[1])
+
+    extents = [(rows, columns) for rows in range(1, most + 1) for columns in range(1, most // rows + 1)]
+    return min(extents, key=moved)
 
 
 def _extent_along(size: Bound, tile: int, unknown: int, most: int) -> int:
