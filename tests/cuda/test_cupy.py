@@ -11,7 +11,7 @@ import pytest
 import tl_dpnp
 from asv_bench.benchmarks.namespaces import arrays_of, make, names
 from tests.cuda.cupy_support import STANDS_IN, compare, cupy, fuse, here, shares
-from tests.graph.expressions import EXPRESSIONS, arrays_for, groups
+from tests.graph.expressions import DTYPES, EXPRESSIONS, arrays_for, groups
 from tests.graph.source_text import with_source
 from tl_dpnp.errors import FusionWarning, TLTypeError, UnsupportedError
 
@@ -40,7 +40,14 @@ def expected_of(expression):
         return None
 
 
+def _topic_and_dtypes(group):
+    """Return what is covered by the groups of a sample: what a group is about, and the type that it is for."""
+    dtypes = [word for word in group.split() if word in DTYPES]
+    return " ".join(word for word in group.split() if word not in DTYPES), next(iter(dtypes), None)
+
+
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.drawn(by=_topic_and_dtypes)
 @pytest.mark.parametrize("group", [name for name, _ in groups()])
 def test_expressions_are_what_cupy_computes(group):
     chosen = [(each, expected) for each in EXPRESSIONS if each.group == group

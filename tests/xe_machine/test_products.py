@@ -135,6 +135,7 @@ def test_panels_are_multiplied_in_straight_code_from_places_that_stay() -> None:
 
 
 @needs_tools
+@pytest.mark.drawn(count=8)
 @pytest.mark.parametrize("product", [
     BLOCKS, PARTS, OPEN, CHAIN, SPLIT, BYTES, ROUNDED, PACKED, replace(ROUNDED, transposes="nt", ordinary=True),
     Product("dynamic", "tf32", 37, 20, 33, 19, "tt", padding=(1, 4, 0)), SHARED, SHARED_OPEN,
@@ -153,6 +154,7 @@ def test_products_are_right_on_xe_hpc(product: Product) -> None:
 
 
 @needs_tools
+@pytest.mark.drawn(count=6)
 @pytest.mark.parametrize("product", [*LINES, *LEFT_OVER], ids=lambda product: f"{product.types}-{product.seed}")
 def test_products_of_uneven_lines_and_sums_are_right(product: Product) -> None:
     kernel, binary = _built(product)
@@ -180,6 +182,7 @@ def test_dense_matrices_of_a_batch_need_not_begin_at_multiples_of_64(product: Pr
 
 
 @needs_tools
+@pytest.mark.drawn(count=4)
 @pytest.mark.parametrize("product", ONE_PANEL, ids=lambda product: f"{product.types}-{product.seed}")
 def test_sums_of_one_panel_begin_with_its_first_products(product: Product) -> None:
     _, binary = _right(product)
