@@ -99,7 +99,7 @@ def main() -> None:
     with torch.no_grad():
         _report({
             "a fused function": (lambda: fused(a, b, c), 1000),
-            "the same by way of Dynamo": (lambda: fused._traced((a, b, c), {}), 1000),
+            "the same by way of Dynamo": (lambda: fused.of("torch")._traced((a, b, c), {}), 1000),
             "by Inductor": (lambda: inductor(a, b, c), 1000),
             "by Dynamo alone": (lambda: eager(a, b, c), 1000),
             "torch.add": (lambda: torch.add(a, b), 1000),
