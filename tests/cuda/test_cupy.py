@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pathlib
 import re
 
@@ -504,6 +505,21 @@ def test_repeated_calls_launch_by_what_looks_at_the_arrays():
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("function", [
+    lambda x, y: x @ (y @ x) * 2.0 + y, lambda x: 0.5 * cupy.exp(x - 1) + 3, lambda x, a, y: x * a + y * 2.5,
+    lambda x, a, b: x * b - a,
+])
+def test_repeated_calls_of_functions_with_numbers_in_them_are_as_short(function):
+    """Numbers of the function's own are given to the kernel beside those of the call."""
+    fused, random = fuse(function), np.random.default_rng(7)
+    names = inspect.signature(function).parameters
+    for _ in range(6):
+        given = [cupy.asarray(random.random((4, 8, 8)).astype("f4")) if name in "xy" else random.random()
+                 for name in names]
+        compare("a call", fused(*given), function(*given))
+    assert len(fused.of("cupy")._recent.short) == 1
+
+
 @pytest.mark.parametrize("name", [name for name, file in names().items()
                                   if file in ("attention", "elements", "filters", "tensors")])
 def test_programs_are_what_cupy_computes(name):

@@ -29,7 +29,7 @@ def direct_plan(specialization: Specialization, arguments: tuple[Any, ...]) -> C
     """Return what runs calls like one, by position, and returns False for others; None where there is nothing.
 
     That is for plans of one kernel that reads all arrays of the call, writes to none of them, and makes the results;
-    arguments are arrays and numbers that the kernel takes as they are.
+    arguments are arrays and numbers that the kernel takes as they are, but for rounding.
     """
     plan, steps = specialization.plan, specialization.plan.steps
     result = new_arrays(plan.make)
@@ -43,8 +43,7 @@ def direct_plan(specialization: Specialization, arguments: tuple[Any, ...]) -> C
     places = [place for place, value in enumerate(arguments) if type(value) is xp.ndarray]
     numbers = [place for place, value in enumerate(arguments) if type(value) in TRACED_KINDS]
     if any(offset for _, offset in step.operands) or not {*plan.inputs} <= {*slots} or {*made} != {*result.slots} \
-            or len(places) + len(numbers) != len(arguments) or len(step.scalars) != len(numbers) \
-            or len(places) > _MOST_ARRAYS:
+            or len(places) + len(numbers) != len(arguments) or len(places) > _MOST_ARRAYS:
         return None
     order = [[*plan.inputs, *made].index(slot) for slot in slots]
     results = None if result.is_array else [made.index(slot) for slot in result.slots]
@@ -75,7 +74,10 @@ def _runner(
     made = [f"r{number}" for number in range(len(step.allocations))]
     makers = named("make", (quick_maker(each.shape, each.dtype) for each in step.allocations))
     constants = named("fixed", step.fixed)
-    rounds = named("round", (rounded for _, rounded in step.scalars))
+    sources = specialization.sources(numbers)
+    scalars = [(*sources[place], rounded) for place, rounded in step.scalars]
+    rounds = named("round", (rounded for _, _, rounded in scalars))
+    values = named("value", (None if is_given else rounded(value) for is_given, value, rounded in scalars))
     kinds = named("kind", (type(like[place]) for place in numbers))
     owners, expected = named("owner", (each.owner for each in fixed)), named("expected", (e.expected for e in fixed))
     others = [
@@ -86,7 +88,8 @@ def _runner(
     ]
     operands = [*arrays, *(f"found[{number}]" for number in range(len(places), inputs)), *made]
     given = [*constants,
-             *(f"{rounded}(a{numbers[place]})" for rounded, (place, _) in zip(rounds, step.scalars, strict=True)),
+             *(f"{rounded}(a{place})" if is_given else known
+               for rounded, known, (is_given, place, _) in zip(rounds, values, scalars, strict=True)),
              *(operands[place] for place in order)]
     lines = [f"if len(arguments) != {count}: return False"]
     lines += [f"{_listed(f'a{place}' for place in range(count))} = arguments"] if count else []

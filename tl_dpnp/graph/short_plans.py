@@ -209,10 +209,7 @@ def _scalars(
     if sources is None and not specialization.takes_numbers_as_they_are:
         return (*scalars, *((True, place) for place in range(count - len(step.scalars), count)))
     if sources is None:
-        tape, given = specialization.plan.tape, iter(places.scalars)
-        sources = [(True, place) for place in given] if tape is None else [
-            (True, next(given)) if entry is None else (False, value)
-            for entry, value in zip(tape.entries, tape.values, strict=True)]
+        sources = [*specialization.sources(places.scalars)]
     rounds: dict[int, Callable[[float], float]] = {}
     for place, round in step.scalars:
         source = sources[place]

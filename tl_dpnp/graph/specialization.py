@@ -88,6 +88,17 @@ class Specialization:
         return not (self.numbers or self.buckets or self.origin.guards.scalars()
                     or (tape is not None and tape.has_derived))
 
+    def sources(self, places: Sequence[int]) -> list[tuple[bool, Any]]:
+        """Return of each number whether calls give it, and its place among their arguments or its value.
+
+        `places` are those of the numbers that calls give; the plan `takes_numbers_as_they_are`.
+        """
+        tape, given = self.plan.tape, iter(places)
+        if tape is None:
+            return [(True, place) for place in given]
+        return [(True, next(given)) if entry is None else (False, value)
+                for entry, value in zip(tape.entries, tape.values, strict=True)]
+
     @property
     def short_calls(self) -> ShortCalls | None:
         """What is known of how long the launch takes; None where there is more to do than one for new results."""
