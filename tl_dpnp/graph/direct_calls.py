@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter, itemgetter
 from types import CodeType
 from typing import Any
 
@@ -80,11 +81,11 @@ def _runner(
     values = named("value", (None if is_given else rounded(value) for is_given, value, rounded in scalars))
     kinds = named("kind", (type(like[place]) for place in numbers))
     owners, expected = named("owner", (each.owner for each in fixed)), named("expected", (e.expected for e in fixed))
+    getters = named("get", (attrgetter(e.name) if e.is_attribute else itemgetter(e.name) for e in fixed))
     others = [
         *(f"type(a{place}) is not {kind}" for place, kind in zip(numbers, kinds, strict=True)),
         *(f"{one} is {other}" for one, other in itertools.combinations(arrays, 2)),
-        *(f"{owner}{f'.{each.name}' if each.is_attribute else f'[{each.name!r}]'} is not {value}"
-          for owner, each, value in zip(owners, fixed, expected, strict=True)),
+        *(f"{get}({owner}) is not {value}" for get, owner, value in zip(getters, owners, expected, strict=True)),
     ]
     operands = [*arrays, *(f"found[{number}]" for number in range(len(places), inputs)), *made]
     given = [*constants,
