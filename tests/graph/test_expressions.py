@@ -47,7 +47,7 @@ def _topic_and_dtypes(name, expressions):
     return " ".join(word for word in name.split() if word not in DTYPES), next(iter(dtypes), None)
 
 
-@pytest.mark.drawn(2, by=_topic_and_dtypes)
+@pytest.mark.drawn(by=_topic_and_dtypes)
 @pytest.mark.parametrize(("name", "expressions"), [pytest.param(*group, id=group[0]) for group in groups()])
 def test_a_fused_expression_is_what_dpnp_gives(name, expressions):
     """It must not differ twice: what is left to dpnp reads memory too early now and then, also in fused code."""

@@ -58,6 +58,7 @@ def placed(matrix, strides, count, misplaced):
     return memory, memory.ctypes.data + start * matrix.itemsize
 
 
+@pytest.mark.drawn(count=10)
 @pytest.mark.parametrize("seed", range(24))
 def test_threads_compute_the_product(seed):
     check_drawn(seed, (F32, F32, F64))

@@ -61,6 +61,7 @@ def run(kernel, *arrays):
 
 
 @MODES
+@pytest.mark.drawn
 @pytest.mark.parametrize("types", TYPES)
 def test_sizes_transposes_factors_and_strides(types, mode):
     """A sample; ``python -m tools.amx_sweep`` does all."""
@@ -262,6 +263,7 @@ def test_f32_by_sums_of_bf16(precision, bound, mode):
 
 
 @MODES
+@pytest.mark.drawn
 @pytest.mark.parametrize(("sizes", "shared"), [
     ((64, 64, 64), False), ((130, 40, 70), False), ((40, 70, 20), False), ((100, 33, 40), True),
     ((33, 20, 330), False)])
