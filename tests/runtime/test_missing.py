@@ -47,9 +47,10 @@ def test_what_needs_dpnp_says_so_where_it_is_used(name):
 
 
 @pytest.mark.parametrize("name", FUSE)
-def test_what_needs_dpnp_or_pytorch_says_so_where_it_is_called(name):
+def test_what_needs_dpnp_cupy_or_pytorch_says_so_where_it_is_called(name):
     words = words_on(f"import sys; sys.modules['torch'] = None; {FUSE[name]}")
-    assert "fuse needs dpnp or PyTorch, and neither is installed here: docs/installing.md" in words
+    found = "fuse needs dpnp, CuPy or PyTorch, and none of them is installed here: docs/installing.md and docs/cuda.md"
+    assert found in words
 
 
 def test_other_modules_that_are_missing_are_named_as_ever():
