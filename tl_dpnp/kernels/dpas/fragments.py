@@ -141,6 +141,9 @@ class Loader:
     def terms(self, value: ir.Value) -> list[ir.Value]:
         """Return the bits of the terms of an f32: each is what the ones before it leave, rounded."""
         if self.kernel.row.source1.name == "tf32":
+            if isinstance(value, ir.SelectInstr) and getattr(value.rhs, "constant", None) == 0 and not self.emulated:
+                # Zero outside: where that is known the compiler would convert a constant, which vISA does not take.
+                return [self.builder.select(value.cond, *self.terms(value.lhs), constant(I32, 0))]
             if not self.emulated:
                 return [builtin(self.builder, "_Z25intel_convert_f32_to_tf32f", I32, [value], ("nounwind", "readnone"))]
             return [tf32_from_f32(self.builder, self.builder.bitcast(value, I32))]
