@@ -85,7 +85,7 @@ def compile_binary(spirv: bytes, device: str, *, registers: int = 128) -> bytes:
         path.write_bytes(spirv)
         run = _run(
             "ocloc", "compile", "-spirv_input", "-file", str(path), "-device", device, "-out_dir", folder,
-            "-output", "module", "-output_no_suffix", "-options", options,
+            "-output", "module", "-output_no_suffix", "-options", options, folder=folder,  # for what it says of errors
         )
         _check(run, f"compiling for {device}")
         found = [entry for entry in Path(folder).iterdir() if entry.suffix in ("", ".bin")]
