@@ -26,7 +26,7 @@ from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.product_plans import LARGE, LARGE_OF_NARROW, PARTS, BlockPlan, BlockShape, MatrixSides
 from tl_dpnp.lowering.sole_product import Operand, SoleProduct, factor, sole_product
-from tl_dpnp.lowering.tactics.narrow_batches import NarrowBatch, narrow_batch
+from tl_dpnp.lowering.tactics.narrow_batches import NarrowBatch, batch_of
 from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, F64, INDEX, Precision, ScalarType
@@ -154,7 +154,7 @@ def _cycles_of_narrow(batch: NarrowBatch, unit: Multiprocessor) -> float:
 def _least(other: Mapping, analysis: Analysis, numbers: BlockedNumbers) -> int:
     """Return the multiplications from which products of a program that has another mapping run in the blocked form."""
     found, unit = sole_product(analysis.function), analysis.device.multiprocessor
-    batch = None if found is None or not found.c.is_batched else narrow_batch(found.gemm)
+    batch = batch_of(found)
     if batch is not None and unit is not None and other.cycles is not None:
         return 0 if _cycles_of_narrow(batch, unit) < other.cycles else LARGE_OF_NARROW
     tile = None if found is None else _best_tile(found, analysis.device, analysis.options.precision)
@@ -219,7 +219,7 @@ def find_blocking(
             for product, operands in _products(
                 found, (left, right), result == "side", device, precision, real_factors)
             if product.used_memory <= device.local_memory]
-    batch = narrow_batch(found.gemm) if found.c.is_batched else None
+    batch = batch_of(found)
     if batch is not None:
         made = [_of_batch(each, batch, unit.narrow.blocked) for each in made]
     tile, element = _best_tile(found, device, precision), found.c.type.element.name

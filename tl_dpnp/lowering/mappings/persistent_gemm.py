@@ -25,7 +25,7 @@ from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.product_plans import PARTS, MatrixMap, TilePlan, TileShape
 from tl_dpnp.lowering.sole_product import Operand, SoleProduct, real_factor, sole_product
-from tl_dpnp.lowering.tactics.narrow_batches import NarrowBatch, narrow_batch
+from tl_dpnp.lowering.tactics.narrow_batches import NarrowBatch, batch_of
 from tl_dpnp.lowering.tactics.rounding import rounding
 from tl_dpnp.records import dataclass
 from tl_dpnp.scalars import F32, INDEX, Precision
@@ -124,7 +124,7 @@ def find_tiling(
                     tuple(operand.is_batched for operand in roles.operands), alpha != 1.0 or isinstance(alpha, int),
                     beta != 0.0 or isinstance(beta, int), min(device.local_memory, unit.room(resident)))
 
-    batch = narrow_batch(found.gemm) if device.warpgroup_products and found.c.is_batched else None
+    batch = batch_of(found) if device.warpgroup_products else None
     tiles: Sequence[tuple[int, int, int]] = _TILES
     cycles = None
     if batch is not None:

@@ -11,11 +11,12 @@ from dataclasses import replace
 
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.product_plans import LARGE_OF_NARROW
+from tl_dpnp.lowering.sole_product import SoleProduct
 from tl_dpnp.lowering.tactics.warps import sizes_of
 from tl_dpnp.records import dataclass
 from tl_dpnp.target.multiprocessor import BlockedBatches, PackedBatches, TiledBatches, TileTime
 
-__all__ = ["NarrowBatch", "PackedWork", "narrow_batch"]
+__all__ = ["NarrowBatch", "PackedWork", "batch_of", "narrow_batch"]
 
 #: Bytes of an element of an operand, and how much of a sum a panel of the tiled and the blocked form has.
 _BYTES, _PANEL = 2, 64
@@ -126,6 +127,11 @@ def narrow_batch(gemm: ops.Contraction) -> NarrowBatch | None:
         return None
     keeps = not (isinstance(gemm.beta, ops.Constant) and gemm.beta.value == 0)
     return NarrowBatch(m, n, k, c.element.bytes, keeps)
+
+
+def batch_of(found: SoleProduct | None) -> NarrowBatch | None:
+    """Return the same of all that a function does; None where that is no product of each work-group's own result."""
+    return None if found is None or not found.c.is_batched else narrow_batch(found.gemm)
 
 
 def _together(norm: float, cycles: Sequence[float]) -> float:
