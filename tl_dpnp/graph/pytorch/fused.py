@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tl_dpnp.graph.pytorch.overlaps import Sharing
     from tl_dpnp.graph.pytorch.repeated_calls import RepeatedCalls
 
-__all__ = ["FusedFunction", "explain", "fuse"]
+__all__ = ["FusedFunction", "fuse"]
 
 #: Ways in which arguments share memory that a function is kept compiled for, at most: the first ones go.
 WAYS = 64
@@ -148,17 +148,3 @@ def fuse(
         return FusedFunction(function, fullgraph, on_break, dynamic)
 
     return decorate if function is None else decorate(function)
-
-
-def explain(function: Any) -> Callable[..., Explanation]:
-    """Return a function that calls `function`, fused or not, and returns what became of it.
-
-    The result prints as text: the kernels with their operations and source, and what is left to PyTorch, with file,
-    line, reason and hint.  ``to_dict()`` gives the same as data.  Raises `TLTypeError` for what is no function.
-    """
-    if hasattr(function, "__func__") and isinstance(function.__func__, FusedFunction):  # a method
-        bound = function.__self__
-        return lambda *arguments, **keywords: function.__func__.explain(bound, *arguments, **keywords)
-    fused = function if isinstance(function, FusedFunction) else fuse(function)
-    explained: Callable[..., Explanation] = fused.explain
-    return explained
