@@ -17,6 +17,7 @@ import sys
 import time
 import unittest.mock
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,13 +48,19 @@ BY_TILES: list[tuple[str, str, int, Precision]] = [
 ]
 TILE = (256, 128)
 
-#: Tests that run under the sanitizers: with and without tensor cores, padded sizes, chains, groups, other forms.
+#: Tests that run under the sanitizers: all forms, with and without tensor cores, padded sizes, chains, groups, matrices
+#: in registers, complex numbers.
 SANITIZED = {
     "tests/cuda/test_device.py":
         "(drawn_products and (2 or 3)) or (staged_form and aligned and (32x32x32_f16 or 48x16x32 or 48x8x12 or 35x9x35"
         " or 50x12x20 or 32x48x24 or chain or volume or 16x16x8)) or (large_products and aligned and (nn or tt))",
     "tests/cuda/test_tiled.py": "static_sizes or batches or (tiles_that_fit and bf16-f32 and n.n)",
     "tests/cuda/test_blocked.py": "batches or (all_tiles and n.t and (f32-f32 or f64 or tf32 or bf16-bf16))",
+    "tests/cuda/test_packed.py": "products_of_all_sizes and bf16-bf16 or stages_that_are_filled_again",
+    "tests/cuda/test_spread.py": "all_numbers_of_teams and n.t or one_factor_for_all",
+    "tests/cuda/test_fragments.py": "random_programs_agree and 0 or lanes_see",
+    "tests/cuda/test_matrices.py": "programs_agree and several and 0 or products_agree and several and 1",
+    "tests/cuda/test_complex.py": "drawn_products and (0 or 1) or linear_algebra and gemm",
 }
 
 _PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
@@ -404,20 +411,21 @@ def stages() -> bool:
     return not any(run.returncode for run in runs)
 
 
-def sanitizers() -> bool:
+def sanitizers(processes: int) -> bool:
     """Run tests of each form of a kernel under NVIDIA's checks of accesses and of races in shared memory."""
-    clean = True
-    for tool in ("memcheck", "racecheck"):
-        for file, tests in SANITIZED.items():
-            print(f"{tool}, {file}: ", end="", flush=True)
-            found = subprocess.run(
-                [_SANITIZER, "--tool", tool, "--report-api-errors", "no", "--target-processes", "all",
-                 "--error-exitcode", "3", *_PYTEST, "-x", file, "-k", tests],
-                capture_output=True, text=True, check=False)
-            print("; ".join(line.strip("= ") for line in found.stdout.splitlines()[-2:]), f"(exit {found.returncode})",
-                  flush=True)
-            clean &= found.returncode == 0
-    return clean
+    def run(tool: str, file: str) -> bool:
+        begin = time.monotonic()
+        found = subprocess.run(
+            [_SANITIZER, "--tool", tool, "--report-api-errors", "no", "--target-processes", "all",
+             "--error-exitcode", "3", *_PYTEST, "-x", file, "-k", SANITIZED[file]],
+            capture_output=True, text=True, check=False)
+        last = "; ".join(line.strip("= ") for line in found.stdout.splitlines()[-2:])
+        print(f"{tool}, {file}: {last} (exit {found.returncode}, {time.monotonic() - begin:.0f} s)", flush=True)
+        return found.returncode == 0
+
+    tools = [(tool, file) for tool in ("racecheck", "memcheck") for file in SANITIZED]
+    with ThreadPoolExecutor(processes) as pool:
+        return all(list(pool.map(lambda each: run(*each), tools)))
 
 
 #: Each prints its part; what only checks returns whether all was right.
@@ -435,17 +443,17 @@ SECTIONS: dict[str, Callable[[], bool | None]] = {
     "tiles": products_by_tiles,
     "mma": without_wgmma,
     "stages": stages,
-    "sanitizers": sanitizers,
 }
-#: The sections that take options of their own, and run where they are named.
-SWEEP, ANY_SIZE = "sweep", "any-size"
+#: The sections that take options of their own; the first two run where they are named.
+SWEEP, ANY_SIZE, SANITIZERS = "sweep", "any-size", "sanitizers"
 
 
 @click.command()
-@click.argument("sections", nargs=-1, type=click.Choice([*SECTIONS, SWEEP, ANY_SIZE]))
+@click.argument("sections", nargs=-1, type=click.Choice([*SECTIONS, SWEEP, ANY_SIZE, SANITIZERS]))
 @click.option("--check/--no-check", default=True, help="Run the tests of tests/cuda first.")
 @click.option("--processes", default=1, show_default=True,
-              help="Processes for the tests, where several need pytest-xdist, and for compiling the sweep's kernels.")
+              help="Processes for the tests, where several need pytest-xdist, the sanitizers, and compiling the sweep's "
+                   "kernels.")
 @click.option("--seed", default=0, show_default=True, help="Seed of what sweep and any-size draw.")
 @click.option("--element", "elements", multiple=True, type=click.Choice(list(ELEMENTS)),
               help="Types of the sweep's operands, by default all of them.")
@@ -458,8 +466,8 @@ def main(
     kinds: tuple[str, ...], count: int, table: str | None,
 ) -> None:
     """Check, then time SECTIONS, by default all but sweep and any-size; ends with 1 where a check fails."""
-    chosen = sections or tuple(SECTIONS)
-    if "sanitizers" in chosen and shutil.which(_SANITIZER) is None:
+    chosen = sections or (*SECTIONS, SANITIZERS)
+    if SANITIZERS in chosen and shutil.which(_SANITIZER) is None:
         raise click.UsageError(f"{_SANITIZER} is not on the path; name the other sections to do without it")
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _PEERS)
     print(f"{torch.cuda.get_device_name()}, driver for CUDA {torch.version.cuda}; {versions}", flush=True)
@@ -472,6 +480,7 @@ def main(
     drawn: dict[str, Callable[[], bool | None]] = {
         SWEEP: lambda: sweep(elements or tuple(ELEMENTS), seed, processes, table),
         ANY_SIZE: lambda: large_sweep(kinds or tuple(KINDS), seed, count),
+        SANITIZERS: lambda: sanitizers(processes),
     }
     for section in chosen:
         right &= {**SECTIONS, **drawn}[section]() is not False
