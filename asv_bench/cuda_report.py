@@ -452,8 +452,7 @@ SWEEP, ANY_SIZE, SANITIZERS = "sweep", "any-size", "sanitizers"
 @click.argument("sections", nargs=-1, type=click.Choice([*SECTIONS, SWEEP, ANY_SIZE, SANITIZERS]))
 @click.option("--check/--no-check", default=True, help="Run the tests of tests/cuda first.")
 @click.option("--processes", default=1, show_default=True,
-              help="Processes for the tests, where several need pytest-xdist, the sanitizers, and compiling the sweep's "
-                   "kernels.")
+              help="Processes: of the tests, where several need pytest-xdist, of the sanitizers, and of the sweep.")
 @click.option("--seed", default=0, show_default=True, help="Seed of what sweep and any-size draw.")
 @click.option("--element", "elements", multiple=True, type=click.Choice(list(ELEMENTS)),
               help="Types of the sweep's operands, by default all of them.")

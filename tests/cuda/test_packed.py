@@ -73,6 +73,17 @@ def test_batches_have_the_form_with_the_fewest_cycles(compilations, sizes, trans
     assert kernel.prepare(call, cuda_device(0)).form == form
 
 
+@pytest.mark.parametrize(("types", "transposes", "sizes"), [
+    (("bf16", "bf16"), "t.n", (95, 126, 240)), (("bf16", "f32"), "n.t", (139, 82, 231)),
+    *((TYPES[seed % 4], TRANSPOSES[seed // 4], tuple(random.Random(f"{seed} large").randint(65, 256) for _ in "mnk"))
+      for seed in range(16)),
+])
+def test_large_products_run_on_tensor_cores(types, transposes, sizes):
+    """Also those of which two stages have room, but not beside results."""
+    lowered = packed(types, transposes, sizes, form=None).lower(H200)
+    assert "m16n8k16" in lowered.mapping or "m64n" in lowered.mapping
+
+
 def test_columns_that_tensor_maps_do_not_take_have_no_tiles():
     """What is known of the distances of columns rules the tiled form out before there is a call."""
     lowered = packed(("bf16", "bf16"), "n.n", (193, 231, 255), form=None).lower(H200)

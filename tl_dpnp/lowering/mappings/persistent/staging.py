@@ -58,7 +58,9 @@ from tl_dpnp.lowering.mappings.persistent.teams import (
     size_along,
 )
 from tl_dpnp.lowering.memory import Placement, size_in_bytes
+from tl_dpnp.lowering.sole_product import sole_product
 from tl_dpnp.lowering.tactics.chains import ChainPlan, plans_of
+from tl_dpnp.lowering.tactics.narrow_batches import batch_of
 from tl_dpnp.lowering.tactics.registers import OVERRUN, best_plan, cycles_of_warps, product_in_registers
 from tl_dpnp.lowering.tactics.team_products import TeamProduct
 from tl_dpnp.lowering.tactics.warps import chain_products, instructions_of, resident_stride
@@ -105,7 +107,12 @@ class Persistent(LoopMapping):
         device, options = analysis.device, analysis.options
         if not device.copy_engine or options.debug:
             return None
-        return find_staging(analysis.function, device, analysis.temporaries, not options.schedules, options.precision)
+        found = find_staging(analysis.function, device, analysis.temporaries, not options.schedules, options.precision)
+        if found is not None and found.cycles is None and not found.instructions and (
+                batch_of(sole_product(analysis.function)) is not None):
+            # What has no room beside its results is computed without tensor cores, slower than in any other form.
+            return replace(found, cycles=math.inf)
+        return found
 
     @property
     def threads(self) -> int:
