@@ -1,12 +1,14 @@
 """Programs as users write them, with CuPy: ``python -m asv_bench.cuda_cupy``.
 
 Each program of `asv_bench/benchmarks/realistic` runs with CuPy as it is, and by `tl_dpnp.fuse`; results are compared.
-Times on the device are those of CUDA graphs of several calls, of a large batch; those of calls are until they return,
-of a small one.  Medians of rounds in turns.  Needs CuPy and a GPU, and no dpnp.
+Times on the device are those of calls of a large batch that were all made while the device was kept busy: CuPy has no
+CUDA graphs of what calls cuBLAS.  Those of calls are until they return, of a small batch.  Medians of rounds in turns.
+Needs CuPy and a GPU, and no dpnp.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
 import time
@@ -15,31 +17,43 @@ from typing import Any
 
 import click
 import cupy
+import numpy
 
 import tl_dpnp
 from asv_bench.benchmarks.namespaces import Call, arrays_of, make, names
 
 _ROUNDS, _CALLS, _HOST_CALLS, _WARM_UP = 7, 3, 300, 6
+#: Nanoseconds that the device is kept busy while calls are made, and how often twice as long where that did not do.
+_BUSY, _ATTEMPTS = 8_000_000, 5
 _FILES = "attention,elements,filters,tensors"
 
 
-def _graph_of(call: Callable[[], Any], stream: Any) -> Any:
-    """Return a graph of some calls, whose results stay in memory."""
-    stream.begin_capture()
-    held = [call() for _ in range(_CALLS)]
-    graph = stream.end_capture()
-    return graph, held
+@functools.cache
+def _spin() -> Any:
+    """Return a kernel that keeps the device busy for so many nanoseconds."""
+    return cupy.RawKernel(r"""extern "C" __global__ void spin(unsigned long long duration) {
+        unsigned long long begin, now;
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+        do { asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)); } while (now - begin < duration);
+    }""", "spin")
 
 
-def _device_seconds(graph: Any) -> float:
+def _device_seconds(call: Callable[[], Any]) -> float:
+    """Return the seconds that the device takes for a call, of some that wait there for one another."""
     stream = cupy.cuda.get_current_stream()
     begin, end = cupy.cuda.Event(), cupy.cuda.Event()
-    stream.synchronize()
-    begin.record()
-    graph[0].launch()
-    end.record()
-    end.synchronize()
-    return float(cupy.cuda.get_elapsed_time(begin, end)) / 1e3 / _CALLS
+    for attempt in range(_ATTEMPTS):
+        stream.synchronize()
+        _spin()((1,), (1,), (numpy.uint64(_BUSY << attempt),))
+        begin.record()
+        held = [call() for _ in range(_CALLS)]
+        end.record()
+        in_time = not begin.done
+        end.synchronize()
+        del held
+        if in_time:
+            return float(cupy.cuda.get_elapsed_time(begin, end)) / 1e3 / _CALLS
+    raise RuntimeError("the calls wait for the device")
 
 
 def _host_seconds(call: Callable[[], Any]) -> float:
@@ -83,12 +97,7 @@ def _report(name: str, batch: int, small: int, element: str, seed: int) -> float
     """Print a line for a program, and return how many times as fast as CuPy it is on the device."""
     plain, run, _ = _ways(make("cupy", name, batch, element, seed))
     error = _error(run(), plain())
-    with cupy.cuda.Stream(non_blocking=True) as stream:
-        for way in (plain, run) * 4:  # the pool has memory for each stream
-            way()
-        graphs = [_graph_of(way, stream) for way in (plain, run)]
-        device = _medians(graphs, _device_seconds)
-        del graphs
+    device = _medians([plain, run], _device_seconds)
     plain, run, fused = _ways(make("cupy", name, small, element, seed))
     host = _medians([plain, run], _host_seconds)
     explanation = fused.explain(*make("cupy", name, small, element, seed).arguments)
