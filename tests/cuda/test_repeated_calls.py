@@ -345,6 +345,53 @@ def test_threads_call_it_at_once():
     assert not failures, failures
 
 
+@pytest.fixture
+def known(monkeypatch):
+    """Launches that know all tensors, and what they have run on, as those by machine code do after their first one."""
+    if TARGET != "reference":
+        pytest.skip("the launches of the interpreter")
+    ran = []
+
+    def run_if_known(launch, registers):
+        launch.run([*registers])
+        ran.append(registers)
+        return True
+
+    monkeypatch.setattr(program._ReferenceLaunch, "is_known", True)
+    monkeypatch.setattr(program._ReferenceLaunch, "run_if_known", run_if_known)
+    return ran
+
+
+def swapped(a, b, c):
+    return c @ b - a * 3.0
+
+
+def numbered(a, b):
+    return (a @ b) * 0.5, a
+
+
+def several(a, b):
+    product = a @ b
+    return [product * 2.0, product + 1.0]
+
+
+@pytest.mark.parametrize("function", [step, swapped, numbered, several, lambda a: a * 2.0 + 1.0, lambda a, b: a @ b])
+def test_one_kernel_is_run_at_once(known, function):
+    """Its results are the function's, in the same order, whatever the order of arguments in the graph."""
+    count = function.__code__.co_argcount
+    fused = repeated(function, *tensors(count))
+    for _ in range(3):
+        before = len(known)
+        given = tensors(count)
+        same(fused, function, *given)
+        assert len(known) == before + 1
+        assert type(fused(*given)) is type(function(*given))
+    same(fused, function, *tensors(count, 4, 2, 2))  # compiled anew
+    known.clear()
+    same(fused, function, *tensors(count))
+    assert known
+
+
 def test_what_is_missing_is_said():
     fused = repeated(step, *tensors(3))
     with pytest.raises(TypeError):

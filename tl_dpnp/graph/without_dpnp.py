@@ -47,7 +47,7 @@ class FusedFunction(FunctionWrapper):
 
         Raises `UnsupportedError` for arrays of several packages.
         """
-        run = self._by_types.get(tuple(map(type, arguments)))
+        run = self._by_types.get((*map(type, arguments),))
         if run is None or keywords:
             run = self.chosen(arguments, keywords)
         return run(*arguments, **keywords)

@@ -22,7 +22,7 @@ from tl_dpnp.runtime.platform_choice import platform_for
 from tl_dpnp.runtime.preparation import InterpretedLaunch, prepare_launch
 from tl_dpnp.runtime.watching import MACHINE_CODE, Description, door
 
-__all__ = ["CudaKernels", "Kernels", "Program", "ReferenceKernels"]
+__all__ = ["CudaKernels", "Kernels", "Program", "ReferenceKernels", "getter"]
 
 Registers = list[Any]
 _Run = Callable[[Registers], None]
@@ -36,7 +36,7 @@ class _Launch(Protocol):
     def run(self, registers: Registers) -> None:
         """Run it on tensors whose memory is aligned."""
 
-    def run_if_known(self, registers: Registers) -> bool:
+    def run_if_known(self, registers: Sequence[Any]) -> bool:
         """Run it, if it `is_known`, on tensors that are, with their memory, as they were before; return whether so."""
 
 
@@ -70,8 +70,7 @@ class _CudaLaunch:
         launch = prepared.launch
         assert isinstance(launch, CudaLaunch)
         self._launch, self._operands, self._fixed = launch, prepared.operands, prepared.fixed
-        self._slots = [slot for slot, _ in prepared.operands]
-        self._tensors = itemgetter(*self._slots) if len(self._slots) > 1 else None
+        self._tensors = getter([slot for slot, _ in prepared.operands])
         self._may_be_direct = launch.is_direct and not any(offset for _, offset in prepared.operands)
         self._ran = self.is_known = False
         #: Returns False, and does nothing, for tensors that are not like those it was made for.
@@ -79,7 +78,7 @@ class _CudaLaunch:
 
     def run(self, registers: Registers) -> None:
         if self._ran and self._may_be_direct and not self.is_known:
-            direct = self._launch.direct_call(self._launch.binding, self._arguments(registers))
+            direct = self._launch.direct_call(self._launch.binding, self._fixed + self._tensors(registers))
             if direct is not None:
                 self._direct = direct
             self.is_known = self._may_be_direct = direct is not None
@@ -87,19 +86,13 @@ class _CudaLaunch:
         if not (self.is_known and self.run_if_known(registers)):
             self._launch.run(self._fixed, [registers[slot].data_ptr() + offset for slot, offset in self._operands])
 
-    def run_if_known(self, registers: Registers) -> bool:
-        return self._direct(self._arguments(registers))
+    def run_if_known(self, registers: Sequence[Any]) -> bool:
+        return self._direct(self._fixed + self._tensors(registers))
 
     @property
     def description(self) -> Description:
         """What a launch by machine code is told as."""
         return f"@{self._launch.binding.program.name}", MACHINE_CODE, {"extent": self._launch.extent}
-
-    def _arguments(self, registers: Registers) -> tuple[Any, ...]:
-        if self._tensors is None:
-            return (*self._fixed, registers[self._slots[0]])
-        tensors: tuple[Any, ...] = self._tensors(registers)
-        return self._fixed + tensors
 
 
 door(_CudaLaunch, "run_if_known", lambda launch: launch.description)
@@ -128,7 +121,7 @@ class _ReferenceLaunch:
         self._prepared.launch.run(self._prepared.fixed, [
             registers[slot].data_ptr() + offset for slot, offset in self._prepared.operands])
 
-    def run_if_known(self, registers: Registers) -> bool:
+    def run_if_known(self, registers: Sequence[Any]) -> bool:
         return False
 
 
@@ -136,13 +129,15 @@ class _ReferenceLaunch:
 class Program:
     """The steps of a graph for one kind of arguments; `kernels` are those of its kernel steps, in order.
 
-    `call` runs the steps on the list of the arguments of a call.
+    `call` runs the steps on the list of the arguments of a call.  Where they are one kernel, `launched` makes the
+    tensors that it writes to and runs it, if it knows tensors like the arguments: it returns both, or else None.
     """
 
     planned: Planned
     kernels: list[Kernel]
     compiled: list[bool]
     call: Callable[[Sequence[Any]], Any]
+    launched: Callable[[Sequence[Any]], tuple[Any, ...] | None] | None
 
     @classmethod
     def of(cls, planned: Planned, inputs: Sequence[int], device: Any, kernels: Kernels) -> Program:
@@ -150,7 +145,7 @@ class Program:
         made: list[Kernel] = []
         compiled: list[bool] = []
         runs: list[_Run] = []
-        sole: _Launch | None = None
+        launched = None
         allocate = allocator(device)
         releases = _releases(planned)
         for number, step in enumerate(planned.steps):
@@ -159,10 +154,9 @@ class Program:
                     kernel, new, launch = kernels.prepared(request)
                     made.append(kernel)
                     compiled.append(new)
-                    place = _allocations(allocations, allocate)
-                    runs += [place, launch.run]
+                    runs += [_allocations(allocations, allocate), launch.run]
                     if len(planned.steps) == 1 and not planned.constants:
-                        sole = launch
+                        launched = _launched(launch, planned.slots, allocations, allocate)
                 case ViewStep():
                     runs.append(_view(step))
                 case TorchStep():
@@ -170,7 +164,8 @@ class Program:
             if releases[number]:
                 runs.append(_release(releases[number]))
         steps = _steps(planned, runs, tuple(inputs))
-        return cls(planned, made, compiled, steps if sole is None else _sole(planned, place, sole, steps))
+        call = steps if launched is None else _sole(planned, launched, steps)
+        return cls(planned, made, compiled, call, launched)
 
 
 def _steps(planned: Planned, runs: Sequence[_Run], inputs: Sequence[int]) -> Callable[[Sequence[Any]], Any]:
@@ -191,19 +186,50 @@ def _steps(planned: Planned, runs: Sequence[_Run], inputs: Sequence[int]) -> Cal
     return call
 
 
+def _launched(
+    launch: _Launch, slots: int, allocations: Sequence[Allocation], allocate: Callable[..., Any]
+) -> Callable[[Sequence[Any]], tuple[Any, ...] | None] | None:
+    """Return what runs the kernel of a program on the arguments of a call, and what it writes to; see `Program`.
+
+    The launch looks at the tensors itself.  The last registers are what it writes to, else None is returned.
+    """
+    made = sorted(allocations, key=lambda each: each.slot)
+    count = slots - len(made)
+    if [each.slot for each in made] != [*range(count, slots)]:
+        return None
+    likes = [(each.shape, each.strides, each.dtype) for each in made]
+    if len(likes) == 1:
+        ((shape, strides, dtype),) = likes
+
+        def one(arguments: Sequence[Any]) -> tuple[Any, ...] | None:
+            if launch.is_known and len(arguments) == count:
+                registers = (*arguments, allocate(shape, strides, dtype))
+                if launch.run_if_known(registers):
+                    return registers
+            return None
+
+        return one
+
+    def several(arguments: Sequence[Any]) -> tuple[Any, ...] | None:
+        if launch.is_known and len(arguments) == count:
+            registers = (*arguments, *[allocate(*like) for like in likes])
+            if launch.run_if_known(registers):
+                return registers
+        return None
+
+    return several
+
+
 def _sole(
-    planned: Planned, place: _Run, launch: _Launch, steps: Callable[[Sequence[Any]], Any]
+    planned: Planned, launched: Callable[[Sequence[Any]], tuple[Any, ...] | None],
+    steps: Callable[[Sequence[Any]], Any],
 ) -> Callable[[Sequence[Any]], Any]:
-    """Return what runs the one kernel of a program, which looks at the tensors itself, or else its `steps`."""
-    results, count = _results(planned.results), planned.slots
+    """Return what runs the one kernel of a program where that is `launched`, or else its `steps`."""
+    results = _results(planned.results)
 
     def call(arguments: Sequence[Any]) -> Any:
-        if launch.is_known:
-            registers: Registers = [*arguments, *[None] * (count - len(arguments))]
-            place(registers)
-            if launch.run_if_known(registers):
-                return results(registers)
-        return steps(arguments)
+        registers = launched(arguments)
+        return steps(arguments) if registers is None else results(registers)
 
     return call
 
@@ -219,11 +245,18 @@ def _aligned(tensor: Any) -> Any:
     return torch.as_strided(memory, tensor.shape, tensor.stride(), 0)
 
 
-def _of_register(value: Any, registers: Registers) -> Any:
+def getter(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """Return a function that gives a tuple of the values at some places."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda values: tuple([values[place] for place in places])
+
+
+def _of_register(value: Any, registers: Sequence[Any]) -> Any:
     return registers[value.slot] if isinstance(value, Register) else value
 
 
-def _results(results: Any) -> Callable[[Registers], Any]:
+def _results(results: Any) -> Callable[[Sequence[Any]], Any]:
     """Return a function that gives what a graph returns, a list or tuple as a rule, of registers."""
     if type(results) in (list, tuple) and all(type(each) is Register for each in results):
         kind, slots = type(results), [each.slot for each in results]

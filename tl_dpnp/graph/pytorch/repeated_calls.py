@@ -13,6 +13,8 @@ import types
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from tl_dpnp.graph.pytorch.planning import Register
+from tl_dpnp.graph.pytorch.program import getter
 from tl_dpnp.graph.pytorch.torch_adapter import CompiledFrame, compiled_frames, is_plain_call, passing
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ class RepeatedCalls:
             if bound is None:
                 return None
             arguments = bound
-        values = dict(zip(self._names, arguments, strict=False))
+        values = dict(zip(self._names, arguments))  # noqa: B905 (names go on, and to say so takes time)
         if self._cells:
             try:
                 values |= zip(self._names[self._count :], [cell.cell_contents for cell in self._cells], strict=True)
@@ -107,7 +109,7 @@ class RepeatedCalls:
         frames = [frame for frame in compiled_ones
                   if frame.is_whole and frame.graphs and all(graph in reading for graph in frame.graphs)]
         self._known = tuple([
-            (frame.guards, frame.guards.check, _shortest(frame, function)) for frame in frames[: self.MOST]])
+            (frame.guards, frame.check, _shortest(frame, function)) for frame in frames[: self.MOST]])
 
 
 def _shortest(frame: CompiledFrame, function: types.FunctionType) -> Callable[..., Any]:
@@ -119,13 +121,29 @@ def _shortest(frame: CompiledFrame, function: types.FunctionType) -> Callable[..
         return types.FunctionType(
             frame.code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     places, kind, results = passed
-    call = program.call
+    call, launched, of_graph = program.call, program.launched, getter(places)
+    slots = _slots(program.planned.results)
+    if kind is None and launched is not None and slots is not None:
+        (result,) = results
+        slot = slots[result]
+
+        def one(*arguments: Any) -> Any:
+            given = of_graph(arguments)
+            registers = launched(given)
+            return call(given)[result] if registers is None else registers[slot]
+
+        return one
     if kind is None:
         (result,) = results
-        return lambda *arguments: call([arguments[place] for place in places])[result]
+        return lambda *arguments: call(of_graph(arguments))[result]
 
     def several(*arguments: Any) -> Any:
-        found = call([arguments[place] for place in places])
+        found = call(of_graph(arguments))
         return kind([found[result] for result in results])
 
     return several
+
+
+def _slots(results: Any) -> list[int] | None:
+    """Return the registers of the results of a graph, None where there are others than registers."""
+    return [each.slot for each in results] if all(type(each) is Register for each in results) else None
