@@ -352,9 +352,10 @@ def known(monkeypatch):
         pytest.skip("the launches of the interpreter")
     ran = []
 
-    def run_if_known(launch, registers):
-        launch.run([*registers])
-        ran.append(registers)
+    def run_if_known(launch, arguments):
+        tensors = arguments[len(launch.fixed) :]
+        launch.run(dict(zip(launch.slots, tensors, strict=True)))
+        ran.append(arguments)
         return True
 
     monkeypatch.setattr(program._ReferenceLaunch, "is_known", True)
@@ -375,7 +376,16 @@ def several(a, b):
     return [product * 2.0, product + 1.0]
 
 
-@pytest.mark.parametrize("function", [step, swapped, numbered, several, lambda a: a * 2.0 + 1.0, lambda a, b: a @ b])
+def around(matrix):
+    def inside(a, b):
+        return matrix @ (a @ b), b
+
+    return inside
+
+
+@pytest.mark.parametrize("function", [step, swapped, numbered, several, lambda a: a * 2.0 + 1.0,
+                                      lambda a, b: torch.matmul(a, b) / FACTOR,
+                                      around(torch.full((3, 3), 0.5, device=DEVICE))])
 def test_one_kernel_is_run_at_once(known, function):
     """Its results are the function's, in the same order, whatever the order of arguments in the graph."""
     count = function.__code__.co_argcount
@@ -386,7 +396,8 @@ def test_one_kernel_is_run_at_once(known, function):
         same(fused, function, *given)
         assert len(known) == before + 1
         assert type(fused(*given)) is type(function(*given))
-    same(fused, function, *tensors(count, 4, 2, 2))  # compiled anew
+        assert fused._repeated.short(given) is not NotImplemented
+    same(fused, function, *tensors(count, 4, 3, 3))  # compiled anew
     known.clear()
     same(fused, function, *tensors(count))
     assert known

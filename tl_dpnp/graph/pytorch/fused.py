@@ -50,8 +50,13 @@ class FusedFunction:
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Call the function; results are PyTorch's tensors."""
-        if self._repeated is not None:
-            found = self._repeated.find(arguments, keywords)
+        repeated = self._repeated
+        if repeated is not None:
+            if not keywords:
+                result = repeated.short(arguments)
+                if result is not NotImplemented:
+                    return result
+            found = repeated.find(arguments, keywords)
             if found is not None:
                 run, given = found
                 return run(*given)

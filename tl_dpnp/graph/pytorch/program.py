@@ -22,21 +22,27 @@ from tl_dpnp.runtime.platform_choice import platform_for
 from tl_dpnp.runtime.preparation import InterpretedLaunch, prepare_launch
 from tl_dpnp.runtime.watching import MACHINE_CODE, Description, door
 
-__all__ = ["CudaKernels", "Kernels", "Program", "ReferenceKernels", "getter"]
+__all__ = ["CudaKernels", "Kernels", "Program", "ReferenceKernels", "SoleKernel",
+           "getter"]
 
 Registers = list[Any]
 _Run = Callable[[Registers], None]
 
 
 class _Launch(Protocol):
-    """What runs a kernel on tensors in registers; whether there is a shorter way for tensors like those before."""
+    """What runs a kernel on tensors in registers; whether there is a shorter way for tensors like those before.
+
+    It is given numbers that are `fixed`, and what is in the registers of `slots`.
+    """
 
     is_known: bool
+    fixed: tuple[Any, ...]
+    slots: tuple[int, ...]
 
     def run(self, registers: Registers) -> None:
         """Run it on tensors whose memory is aligned."""
 
-    def run_if_known(self, registers: Sequence[Any]) -> bool:
+    def run_if_known(self, arguments: tuple[Any, ...]) -> bool:
         """Run it, if it `is_known`, on tensors that are, with their memory, as they were before; return whether so."""
 
 
@@ -69,25 +75,27 @@ class _CudaLaunch:
     def __init__(self, prepared: PreparedKernel) -> None:
         launch = prepared.launch
         assert isinstance(launch, CudaLaunch)
-        self._launch, self._operands, self._fixed = launch, prepared.operands, prepared.fixed
-        self._tensors = getter([slot for slot, _ in prepared.operands])
+        self._launch, self._operands, self.fixed = launch, prepared.operands, tuple(prepared.fixed)
+        self.slots = tuple(slot for slot, _ in prepared.operands)
+        self._tensors = getter(self.slots)
         self._may_be_direct = launch.is_direct and not any(offset for _, offset in prepared.operands)
         self._ran = self.is_known = False
         #: Returns False, and does nothing, for tensors that are not like those it was made for.
         self._direct: Callable[[tuple[Any, ...]], bool] = lambda arguments: False
 
     def run(self, registers: Registers) -> None:
+        arguments = self.fixed + self._tensors(registers)
         if self._ran and self._may_be_direct and not self.is_known:
-            direct = self._launch.direct_call(self._launch.binding, self._fixed + self._tensors(registers))
+            direct = self._launch.direct_call(self._launch.binding, arguments)
             if direct is not None:
                 self._direct = direct
             self.is_known = self._may_be_direct = direct is not None
         self._ran = True
-        if not (self.is_known and self.run_if_known(registers)):
-            self._launch.run(self._fixed, [registers[slot].data_ptr() + offset for slot, offset in self._operands])
+        if not (self.is_known and self.run_if_known(arguments)):
+            self._launch.run(self.fixed, [registers[slot].data_ptr() + offset for slot, offset in self._operands])
 
-    def run_if_known(self, registers: Sequence[Any]) -> bool:
-        return self._direct(self._fixed + self._tensors(registers))
+    def run_if_known(self, arguments: tuple[Any, ...]) -> bool:
+        return self._direct(arguments)
 
     @property
     def description(self) -> Description:
@@ -115,29 +123,50 @@ class _ReferenceLaunch:
     is_known = False
 
     def __init__(self, prepared: PreparedKernel) -> None:
-        self._prepared = prepared
+        self._prepared, self.fixed = prepared, tuple(prepared.fixed)
+        self.slots = tuple(slot for slot, _ in prepared.operands)
 
     def run(self, registers: Registers) -> None:
         self._prepared.launch.run(self._prepared.fixed, [
             registers[slot].data_ptr() + offset for slot, offset in self._prepared.operands])
 
-    def run_if_known(self, registers: Sequence[Any]) -> bool:
+    def run_if_known(self, arguments: tuple[Any, ...]) -> bool:
         return False
+
+
+@dataclass(frozen=True)
+class SoleKernel:
+    """The one kernel of a program: its launch, and what it writes to, in the registers behind the `arguments`."""
+
+    launch: _Launch
+    arguments: int
+    made: tuple[Allocation, ...]
+    allocate: Callable[..., Any]
+
+    @classmethod
+    def of(
+        cls, planned: Planned, allocations: Sequence[Allocation], launch: _Launch, allocate: Callable[..., Any]
+    ) -> SoleKernel | None:
+        """Return that of planned steps; None for others."""
+        made = tuple(sorted(allocations, key=lambda each: each.slot))
+        count = planned.slots - len(made)
+        is_sole = len(planned.steps) == 1 and not planned.constants and (
+            [each.slot for each in made] == [*range(count, planned.slots)])
+        return cls(launch, count, made, allocate) if is_sole else None
 
 
 @dataclass
 class Program:
     """The steps of a graph for one kind of arguments; `kernels` are those of its kernel steps, in order.
 
-    `call` runs the steps on the list of the arguments of a call.  Where they are one kernel, `launched` makes the
-    tensors that it writes to and runs it, if it knows tensors like the arguments: it returns both, or else None.
+    `call` runs the steps on the list of the arguments of a call.  `sole` is the kernel where they are one.
     """
 
     planned: Planned
     kernels: list[Kernel]
     compiled: list[bool]
     call: Callable[[Sequence[Any]], Any]
-    launched: Callable[[Sequence[Any]], tuple[Any, ...] | None] | None
+    sole: SoleKernel | None
 
     @classmethod
     def of(cls, planned: Planned, inputs: Sequence[int], device: Any, kernels: Kernels) -> Program:
@@ -145,7 +174,7 @@ class Program:
         made: list[Kernel] = []
         compiled: list[bool] = []
         runs: list[_Run] = []
-        launched = None
+        sole = None
         allocate = allocator(device)
         releases = _releases(planned)
         for number, step in enumerate(planned.steps):
@@ -155,8 +184,7 @@ class Program:
                     made.append(kernel)
                     compiled.append(new)
                     runs += [_allocations(allocations, allocate), launch.run]
-                    if len(planned.steps) == 1 and not planned.constants:
-                        launched = _launched(launch, planned.slots, allocations, allocate)
+                    sole = SoleKernel.of(planned, allocations, launch, allocate)
                 case ViewStep():
                     runs.append(_view(step))
                 case TorchStep():
@@ -164,8 +192,7 @@ class Program:
             if releases[number]:
                 runs.append(_release(releases[number]))
         steps = _steps(planned, runs, tuple(inputs))
-        call = steps if launched is None else _sole(planned, launched, steps)
-        return cls(planned, made, compiled, call, launched)
+        return cls(planned, made, compiled, steps if sole is None else _sole(planned, sole, steps), sole)
 
 
 def _steps(planned: Planned, runs: Sequence[_Run], inputs: Sequence[int]) -> Callable[[Sequence[Any]], Any]:
@@ -186,50 +213,20 @@ def _steps(planned: Planned, runs: Sequence[_Run], inputs: Sequence[int]) -> Cal
     return call
 
 
-def _launched(
-    launch: _Launch, slots: int, allocations: Sequence[Allocation], allocate: Callable[..., Any]
-) -> Callable[[Sequence[Any]], tuple[Any, ...] | None] | None:
-    """Return what runs the kernel of a program on the arguments of a call, and what it writes to; see `Program`.
-
-    The launch looks at the tensors itself.  The last registers are what it writes to, else None is returned.
-    """
-    made = sorted(allocations, key=lambda each: each.slot)
-    count = slots - len(made)
-    if [each.slot for each in made] != [*range(count, slots)]:
-        return None
-    likes = [(each.shape, each.strides, each.dtype) for each in made]
-    if len(likes) == 1:
-        ((shape, strides, dtype),) = likes
-
-        def one(arguments: Sequence[Any]) -> tuple[Any, ...] | None:
-            if launch.is_known and len(arguments) == count:
-                registers = (*arguments, allocate(shape, strides, dtype))
-                if launch.run_if_known(registers):
-                    return registers
-            return None
-
-        return one
-
-    def several(arguments: Sequence[Any]) -> tuple[Any, ...] | None:
-        if launch.is_known and len(arguments) == count:
-            registers = (*arguments, *[allocate(*like) for like in likes])
-            if launch.run_if_known(registers):
-                return registers
-        return None
-
-    return several
-
-
 def _sole(
-    planned: Planned, launched: Callable[[Sequence[Any]], tuple[Any, ...] | None],
-    steps: Callable[[Sequence[Any]], Any],
+    planned: Planned, sole: SoleKernel, steps: Callable[[Sequence[Any]], Any]
 ) -> Callable[[Sequence[Any]], Any]:
-    """Return what runs the one kernel of a program where that is `launched`, or else its `steps`."""
-    results = _results(planned.results)
+    """Return what runs the one kernel of a program, which looks at the tensors itself, or else its `steps`."""
+    results, launch, fixed, tensors = (
+        _results(planned.results), sole.launch, sole.launch.fixed, getter(sole.launch.slots))
+    likes = [(each.shape, each.strides, each.dtype) for each in sole.made]
 
     def call(arguments: Sequence[Any]) -> Any:
-        registers = launched(arguments)
-        return steps(arguments) if registers is None else results(registers)
+        if launch.is_known:
+            registers = [*arguments, *[sole.allocate(*like) for like in likes]]
+            if launch.run_if_known(fixed + tensors(registers)):
+                return results(registers)
+        return steps(arguments)
 
     return call
 

@@ -11,10 +11,10 @@ import inspect
 import logging
 import types
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tl_dpnp.graph.pytorch.planning import Register
 from tl_dpnp.graph.pytorch.program import getter
+from tl_dpnp.graph.pytorch.short_calls import ShortCall, short_call
 from tl_dpnp.graph.pytorch.torch_adapter import CompiledFrame, compiled_frames, is_plain_call, passing
 
 if TYPE_CHECKING:
@@ -32,6 +32,19 @@ _NOT_PLAIN = (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR
 _NONE: Mapping[str, Any] = types.MappingProxyType({})
 
 
+def _not_short(arguments: tuple[Any, ...]) -> Any:
+    return NotImplemented
+
+
+class _Known(NamedTuple):
+    """A frame: its guards, the method that asks them, what runs its code, and what does both for calls by position."""
+
+    guards: Any
+    hold: Callable[[dict[str, Any]], bool]
+    run: Callable[..., Any]
+    short: ShortCall = _not_short
+
+
 class RepeatedCalls:
     """What Dynamo has compiled of a function with a fixed number of arguments.
 
@@ -45,8 +58,9 @@ class RepeatedCalls:
     def __init__(self, function: Callable[..., Any], backend: Backend) -> None:
         self._function: Any = function
         self._backend = backend
-        #: Each with its guards, the method that asks them, and what runs its code.
-        self._known: tuple[tuple[Any, Callable[[dict[str, Any]], bool], Callable[..., Any]], ...] = ()
+        self._known: tuple[_Known, ...] = ()
+        #: For calls of the frame that ran last.
+        self.short: ShortCall = _not_short
         self._seen = self._count = 0
         self._names: tuple[str, ...] = ()
         self._cells: tuple[types.CellType, ...] = ()
@@ -70,11 +84,12 @@ class RepeatedCalls:
                 values |= zip(self._names[self._count :], [cell.cell_contents for cell in self._cells], strict=True)
             except ValueError:  # a variable without a value yet
                 return None
-        for guards, hold, run in known:
-            if guards.cache_entry is not None and hold(values):  # an entry that was given up has no guards
-                if guards is not known[0][0]:  # it comes first in the next call
-                    self._known = tuple(sorted(known, key=lambda each: each[0] is not guards))
-                return run, arguments
+        for frame in known:
+            if frame.guards.cache_entry is not None and frame.hold(values):  # one that was given up has no guards
+                if frame is not known[0]:  # it comes first in the next call
+                    self._known = (frame, *[other for other in known if other is not frame])
+                    self.short = frame.short
+                return frame.run, arguments
         return None
 
     def _bound(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Any, ...] | None:
@@ -96,7 +111,7 @@ class RepeatedCalls:
         code = function.__code__
         if code.co_flags & _NOT_PLAIN or code.co_kwonlyargcount:
             return
-        self._known = ()
+        self._known, self.short = (), _not_short
         self._seen, self._code, self._count = compiled, code, code.co_argcount
         self._names = (*code.co_varnames[: code.co_argcount], *code.co_freevars)
         self._cells = function.__closure__ or ()
@@ -108,42 +123,27 @@ class RepeatedCalls:
             return
         frames = [frame for frame in compiled_ones
                   if frame.is_whole and frame.graphs and all(graph in reading for graph in frame.graphs)]
-        self._known = tuple([
-            (frame.guards, frame.check, _shortest(frame, function)) for frame in frames[: self.MOST]])
+        self._known = tuple([_known(frame, function) for frame in frames[: self.MOST]])
+        if self._known:
+            self.short = self._known[0].short
 
 
-def _shortest(frame: CompiledFrame, function: types.FunctionType) -> Callable[..., Any]:
+def _known(frame: CompiledFrame, function: types.FunctionType) -> _Known:
     """Return what does at a call what the code of a frame does: as a rule, that is to call one graph."""
     (graph, *others) = frame.graphs
     program: Program | None = graph.compilation.sole if hasattr(graph, "compilation") else None
-    passed = None if others or program is None else passing(frame.code, len(program.planned.results))
+    passed = None
+    if program is not None and not others and frame.code.co_freevars == function.__code__.co_freevars:
+        passed = passing(frame.code, len(program.planned.results))
     if program is None or passed is None:
-        return types.FunctionType(
-            frame.code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
-    places, kind, results = passed
-    call, launched, of_graph = program.call, program.launched, getter(places)
-    slots = _slots(program.planned.results)
-    if kind is None and launched is not None and slots is not None:
-        (result,) = results
-        slot = slots[result]
+        return _Known(frame.guards, frame.check, types.FunctionType(
+            frame.code, function.__globals__, function.__name__, function.__defaults__, function.__closure__))
+    call, of_graph, (_, kind, returned), cells = (
+        program.call, getter(passed.given), passed, function.__closure__ or ())
 
-        def one(*arguments: Any) -> Any:
-            given = of_graph(arguments)
-            registers = launched(given)
-            return call(given)[result] if registers is None else registers[slot]
+    def run(*arguments: Any) -> Any:
+        values = (*arguments, *[cell.cell_contents for cell in cells]) if cells else arguments
+        pool = (*call(of_graph(values)), *values)
+        return pool[returned[0]] if kind is None else kind([pool[place] for place in returned])
 
-        return one
-    if kind is None:
-        (result,) = results
-        return lambda *arguments: call(of_graph(arguments))[result]
-
-    def several(*arguments: Any) -> Any:
-        found = call(of_graph(arguments))
-        return kind([found[result] for result in results])
-
-    return several
-
-
-def _slots(results: Any) -> list[int] | None:
-    """Return the registers of the results of a graph, None where there are others than registers."""
-    return [each.slot for each in results] if all(type(each) is Register for each in results) else None
+    return _Known(frame.guards, frame.check, run, short_call(frame, function, program, passed) or _not_short)

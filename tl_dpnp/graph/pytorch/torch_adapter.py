@@ -13,7 +13,7 @@ import dis
 import functools
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import compiler
@@ -25,9 +25,11 @@ from torch._dynamo.backends.common import aot_autograd
 
 from tl_dpnp.records import dataclass
 
-__all__ = ["CompiledFrame", "allocator", "backend_of", "changes_arguments", "compiled_frames", "current_sizes",
-           "is_only_called", "is_plain_call", "is_random", "passing", "sets_recording", "symbols_of", "transforms",
-           "writes_arguments"]
+__all__ = [
+    "CompiledFrame", "Passed", "allocator", "backend_of", "changes_arguments", "compiled_frames", "current_sizes",
+    "is_only_called", "is_plain_call", "is_random", "passing", "sets_recording", "symbols_of", "transforms",
+    "writes_arguments",
+]
 
 _aten = torch.ops.aten
 
@@ -62,7 +64,10 @@ _PASSING = {
     "LOAD_FAST_AND_CLEAR", "STORE_FAST", "STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST", "DELETE_FAST", "COPY",
     "SWAP", "DUP_TOP", "DUP_TOP_TWO", "ROT_TWO", "ROT_THREE", "ROT_FOUR", "ROT_N", "POP_TOP", "BUILD_LIST",
     "BUILD_TUPLE", "LIST_EXTEND", "BINARY_SUBSCR", "UNPACK_SEQUENCE", "RETURN_VALUE", "EXTENDED_ARG",
+    "COPY_FREE_VARS", "LOAD_DEREF",
 }
+#: Those that have a name: code lists the names of the user's function, too, which it has no use for.
+_NAMING = {"LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "LOAD_NAME"}
 #: What Dynamo does at calls unless ``torch.compiler.set_stance`` says otherwise.
 _STANCE = eval_frame._stance if eval_frame._stance == eval_frame.DynamoStance() else eval_frame.DynamoStance()
 
@@ -100,30 +105,45 @@ def compiled_frames(function: types.FunctionType) -> list[CompiledFrame]:
         and name in function.__globals__]) for entry in entries]
 
 
-def passing(code: types.CodeType, count: int) -> tuple[list[int], type | None, list[int]] | None:
-    """Return what Dynamo's code for a function does if it only passes arguments to a graph, and its results on.
+class Passed(NamedTuple):
+    """What a function passes on: to a graph, by places among its arguments and variables from outside, and back.
 
-    That is which arguments the graph gets, whether the function returns one of its `count` results, None, or a tuple or
-    list, and which these are.  The code is run on tokens for that, if it has no instruction that does anything else.
+    It returns one value, or a `kind` of several, by places among the results of the graph and, behind them, the former.
     """
-    names = {name for name in code.co_names if not name.startswith(_GRAPH)}
-    if not names <= _UTILITIES or code.co_freevars or any(
-            each.opname not in _PASSING for each in dis.get_instructions(code)):
+
+    given: list[int]
+    kind: type | None
+    returned: list[int]
+
+
+def passing(code: types.CodeType, count: int) -> Passed | None:
+    """Return what Dynamo's code for a function does if it only passes on what it gets, and the graph's `count` results.
+
+    The code is run on tokens for that, if it has no instruction that does anything else.
+    """
+    instructions = [*dis.get_instructions(code)]
+    names = {each.argval for each in instructions if each.opname in _NAMING}
+    if not {name for name in names if not name.startswith(_GRAPH)} <= _UTILITIES or any(
+            each.opname not in _PASSING for each in instructions):
         return None
-    arguments, results = [object() for _ in range(code.co_argcount)], [object() for _ in range(count)]
+    values = [object() for _ in range(code.co_argcount + len(code.co_freevars))]
+    results = [object() for _ in range(count)]
+    arguments, others = values[: code.co_argcount], values[code.co_argcount :]
     passed: list[Any] = []
 
     def graph(*given: Any) -> list[Any]:
         passed.append(given)
         return [*results]
 
-    scope = {name: graph for name in code.co_names if name.startswith(_GRAPH)} | {_MODULE: torch._dynamo.utils}
+    scope = {name: graph for name in names if name.startswith(_GRAPH)} | {_MODULE: torch._dynamo.utils}
+    cells = tuple(map(types.CellType, others))
     try:
-        found: Any = types.FunctionType(code, scope)(*arguments)
+        found: Any = types.FunctionType(code, scope, closure=cells)(*arguments)
         (given,) = passed
         kind = type(found) if type(found) in (tuple, list) else None
-        return ([arguments.index(each) for each in given], kind,
-                [results.index(each) for each in ([found] if kind is None else found)])
+        pool = [*results, *values]
+        return Passed([values.index(each) for each in given], kind,
+                      [pool.index(each) for each in ([found] if kind is None else found)])
     except (TypeError, ValueError, AttributeError, NameError, IndexError):  # it does something else
         return None
 
