@@ -55,7 +55,7 @@ def short_call(
     operands = _listed([*named("fixed", sole.launch.fixed), *[registers[slot] for slot in sole.launch.slots]])
     returned = [pool[place] for place in passed.returned]
     lines = [
-        f"if len(arguments) != {len(given)} or not launch.is_known or not is_plain()"
+        f"if not is_plain() or len(arguments) != {len(given)} or not launch.is_known"
         " or function.__code__ is not code or guards.cache_entry is None: return NotImplemented",
         *([f"{_listed(given)} = arguments"] if given else []),
         # A variable from outside may have no value yet.

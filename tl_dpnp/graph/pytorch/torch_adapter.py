@@ -3,8 +3,7 @@
 Tested with PyTorch 2.11 and 2.13.  Documented is `torch._dynamo.backends.common.aot_autograd`, for writers of backends
 ("Custom Backends" in the manual), and private are the tables of decompositions, which Inductor takes from the same
 place, the allocation that its code calls, in a quarter of the time of `torch.empty_strided`, what AOTAutograd has
-found of a graph, what Dynamo has compiled of a function, with its guards, and the flag behind
-`torch.compiler.is_compiling`, which takes half of the time of a call of that.
+found of a graph, and what Dynamo has compiled of a function, with its guards.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import compiler
 from torch._C import _is_tracing, _len_torch_dispatch_stack
 from torch._C._dynamo.eval_frame import get_eval_frame_callback
 from torch._decomp import core_aten_decompositions, get_decompositions
 from torch._dynamo import eval_frame
 from torch._dynamo.backends.common import aot_autograd
+from torch.compiler import is_compiling
 
 from tl_dpnp.records import dataclass
 
@@ -93,12 +92,7 @@ class CompiledFrame:
 
 
 def compiled_frames(function: types.FunctionType) -> list[CompiledFrame]:
-    """Return what Dynamo has compiled of a function; entries of its cache, which may go any time, are not kept.
-
-    Raises AttributeError where PyTorch has not what this, or `is_plain_call`, asks for.
-    """
-    if not hasattr(compiler, "_is_compiling_flag"):
-        raise AttributeError("torch.compiler has no _is_compiling_flag")
+    """Return what Dynamo has compiled of a function; entries of its cache, which may go any time, are not kept."""
     entries = eval_frame._debug_get_cache_entry_list(function.__code__)
     return [CompiledFrame(entry.code, entry.guard_manager, [
         _innermost(function.__globals__[name]) for name in entry.code.co_names if name.startswith(_GRAPH)
@@ -157,7 +151,7 @@ def _innermost(graph: Any) -> Any:
 
 def is_plain_call() -> bool:
     """Return whether nothing looks at a call that Dynamo, or a tracer, would have to know of."""
-    return not (compiler._is_compiling_flag or get_eval_frame_callback() is not None or _len_torch_dispatch_stack()
+    return not (is_compiling() or get_eval_frame_callback() is not None or _len_torch_dispatch_stack()
                 or _is_tracing() or (eval_frame._stance is not _STANCE and eval_frame._stance != _STANCE))
 
 
