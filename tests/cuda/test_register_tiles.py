@@ -10,6 +10,7 @@ import pytest
 import tl_dpnp
 from tests.cuda.drawn_products import MOST, drawn_chain, drawn_product
 from tests.cuda.test_offline import only
+from tests.cuda.test_tiled import source
 from tl_dpnp.lowering.device import H200
 from tl_dpnp.lowering.tactics.registers import Problem
 from tl_dpnp.scalars import F32, F64
@@ -101,3 +102,13 @@ def test_drawn_programs_compile(seed):
         kernel = tl_dpnp.compile(case.source, target="cuda", cache=False)
         assert "mbarrier.try_wait.parity" in only(kernel.inspect_ptx())
         assert only(kernel.resources()).stack == 0
+
+
+@pytest.mark.parametrize(("sizes", "transposes"), [((60, 51, 63), "t.n"), ((59, 28, 57), "t.n")])
+def test_what_is_added_to_leaves_room_for_more_blocks(sizes, transposes):
+    """Three stages that have it, too, would be all that a multiprocessor has room for, or nearly."""
+    text = source("f32", "f32", transposes, "1.0", "1.0", sizes=sizes, batched="ABC")
+    lowered = tl_dpnp.compile(text, target="cuda", cache=False).lower(H200)
+    assert "2 stages" in lowered.mapping
+    assert ", 3 of " in lowered.mapping
+    assert 2 * lowered.plan.local_memory < H200.local_memory

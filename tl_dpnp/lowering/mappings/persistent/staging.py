@@ -343,13 +343,15 @@ def _in_registers(work: Work) -> Persistent | None:
     in_place = _in_place(operands)
     found: list[tuple[float, Persistent]] = []
     # In a ring of three stages results leave while others are filled; in one of two, copies and products take turns.
-    # Results that have one place wait in registers until those of the turn before have left it.
-    rings = ((1, 1),) if work.few else ((2, 2), (3, 2)) if in_place else ((2, 2), (2, 1))
+    # Results that have one place wait in registers until those of the turn before have left it.  What they are added to
+    # comes to a stage, or to a third place of theirs: two stages and those are smaller than three stages.
+    rings = ((1, 1),) if work.few else ((2, 2), (3, 2), (2, 3)) if in_place else ((2, 2), (2, 1))
     for stages, places in rings:
         def staging(
             teams: int, product: RegisterProduct | None = None, stages: int = stages, places: int = places
         ) -> Persistent:
-            placed, stage, results = place_operands(operands, teams, 0)
+            placed, stage, results = place_operands(
+                [replace(operand, apart=places > 2 and operand.is_written) for operand in operands], teams, 0)
             layout = SubgroupLayout() if product is None else SubgroupLayout(product.down, 1, product.across)
             if product is not None and places == 1 and not work.few:
                 product = replace(product, waits=True)
@@ -430,6 +432,6 @@ def _with_gaps(
 
 def _in_place(operands: Sequence[PipelinedOperand]) -> bool:
     """Whether results are computed where operands are in a stage."""
-    return any(operand.is_read and operand.is_written for operand in operands)
+    return any(operand.is_read and not operand.in_results and operand.is_written for operand in operands)
 
 
