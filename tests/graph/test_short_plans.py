@@ -490,6 +490,14 @@ def test_calls_that_become_long_are_run_by_plans_again():
     assert not run._recent.short
 
 
+def test_calls_that_cannot_be_short_are_run_by_plans():
+    x = random(4, dtype="float16")  # with which a kernel takes a scalar of f16
+    run = tl_dpnp.fuse(lambda a, factor: a * factor)
+    for number in range(CALLS + 3):
+        assert np.array_equal(dpnp.asnumpy(run(x, float(number))), dpnp.asnumpy(x) * number)
+    assert (run._recent.calls[0].may_be_short, run._recent.short) == (False, ())
+
+
 def test_a_pool_without_room_leaves_results_to_plans():
     x, y = random(4), random(4, seed=1)
     with config.scope(POOL_MIB=0):

@@ -32,6 +32,8 @@ def direct_plan(specialization: Specialization, arguments: tuple[Any, ...]) -> C
     That is for plans of one kernel that reads all arrays of the call, writes to none of them, and makes the results;
     arguments are arrays and numbers that the kernel takes as they are, but for rounding.
     """
+    if direct_call is None:
+        return None
     plan, steps = specialization.plan, specialization.plan.steps
     result = new_arrays(plan.make)
     if len(steps) != 1 or not isinstance(steps[0], KernelStep) or result is None or not (
@@ -60,6 +62,8 @@ def _runner(
     `order` is that of the kernel's arrays among those of a call and the new ones, `results` that of the new ones in the
     result, None for one by itself.  The classes of arrays are looked at by the launch.
     """
+    assert direct_call is not None
+    assert quick_maker is not None
     places, numbers = where
     fixed, guards = specialization.origin.guards.divided()
     inputs, count = len(specialization.plan.inputs), len(like)

@@ -94,10 +94,10 @@ runs_in_warps: bool = _package.RUNS_IN_WARPS
 #: Returns the launch of a kernel, as `tl_dpnp.runtime.preparation.prepare_launch` does.
 prepare: Callable[..., Any] = _package.prepare
 #: Returns what launches a kernel with numbers and arrays that are like some, and returns whether they are; None where
-#: there is no quicker way than its launch.
-direct_call: Callable[[Any, tuple[Any, ...]], Callable[[tuple[Any, ...]], bool] | None] = _package.direct_call
-#: Returns what makes a new array in C order on the current device, whichever that is.
-quick_maker: Callable[..., Callable[[], Any]] = _package.quick_maker
+#: there is no quicker way than its launch.  It is None itself for packages that have none at all.
+direct_call: Callable[[Any, tuple[Any, ...]], Callable[[tuple[Any, ...]], bool] | None] | None = _package.direct_call
+#: Returns what makes a new array in C order on the current device, whichever that is; None where `direct_call` is.
+quick_maker: Callable[..., Callable[[], Any]] | None = _package.quick_maker
 #: After how many calls of a kind these are looked at by a function of their own, and what returns that.
 CALLS_BEFORE: int = _package.CALLS_BEFORE
 looks_function: Callable[..., Any] = _package.looks_function

@@ -105,13 +105,8 @@ def describe(queue: Any) -> Any:
 prepare = prepare_launch
 
 
-def direct_call(launch: Any, arguments: tuple[Any, ...]) -> None:
-    """Return None: `tl_dpnp.graph.short_plans` has quicker ways."""
-
-
-def quick_maker(shape: tuple[int, ...], dtype: Any) -> Callable[[], Any]:
-    """Raise `NotImplementedError`: no `direct_call` asks for one."""
-    raise NotImplementedError
+#: There are none: `tl_dpnp.graph.short_plans` has quicker ways.
+direct_call = quick_maker = None
 
 
 def looks_function(values: Sequence[Any], queue: Any) -> Any:
