@@ -224,17 +224,21 @@ def test_a_name_that_appears_later_is_seen(monkeypatch):
     compare("global", f(A), A * 5)
 
 
-def test_a_missing_attribute_that_appears_is_seen():
+class WithSlot:
+    __slots__ = ("extra",)
+
+
+@pytest.mark.parametrize("kind", [SimpleNamespace, WithSlot])
+def test_a_missing_attribute_that_appears_is_seen(kind):
     f = fuse(lambda x, s: x * getattr(s, "extra", 1))
-    state = SimpleNamespace()
-    compare("missing", f(A, state), A * 1)
-    state.extra = 4
-    compare("there", f(A, state), A * 4)
     g = fuse(lambda x, s: x * (s.extra if hasattr(s, "extra") else 1))
-    state = SimpleNamespace()
-    compare("missing", g(A, state), A * 1)
-    state.extra = 4
-    compare("there", g(A, state), A * 4)
+    for function in (f, g):
+        state = kind()
+        compare("missing", function(A, state), A * 1)
+        state.extra = 4
+        compare("there", function(A, state), A * 4)
+        del state.extra
+        compare("missing again", function(A, state), A * 1)
 
 
 @pytest.mark.parametrize("value", [[1, 2], (3, 4), {"a": 1}, {1, 2}, "ab", range(3), np.arange(3)])

@@ -117,13 +117,15 @@ class AttributeWatcher(ComparisonWatcher):
             return default[0]
 
     def _missing(self, owner: Any, name: str) -> None:
-        """Guard that an object has no such attribute; what the getter of a property reads is guarded already."""
+        """Guard that an object has no such attribute; what the getter of a property reads is guarded already.
+
+        A slot that nothing was assigned to is no attribute either."""
         place = self.place_of(self._itself(owner)) if isinstance(owner, xp.ndarray) else None
         if place is not None:
             bare = self.guards.child(self.guards.constant(xp.ndarray), "without", (place, name))
             if bare.guard is None:
                 self.guards.require(bare, "bare", (place, name))
-        if is_plain(owner) or found_in(type(owner), name) is not None:
+        if is_plain(owner) or not isinstance(found_in(type(owner), name), types.MemberDescriptorType | None):
             return
         known = self._known.get(id(owner))
         of = self.guards.constant(owner if isinstance(owner, type | types.ModuleType) else type(owner))
