@@ -481,18 +481,40 @@ def test_tensors_in_lists_may_share_memory(fuse):
 @pytest.mark.parametrize("places", [[(None, None), (1, 0)], [(1, 0), (None, None)], [(4, 0), (8, 0)]])
 def test_torch_compile_takes_no_code_for_tensors_that_share_memory_in_another_way(places):
     compiled = torch.compile(update, backend=Backend(TARGET))
-    for number, place in enumerate([places[0], places[0], places[1]]):
+    for place in [places[0], places[0], places[1]]:
         mine, its = (torch.arange(64.0, device=DEVICE) for _ in range(2))
         first, second = ([memory[:20].clone() if start is None else memory[start : start + 20] for start in place]
                          for memory in (mine, its))
-        if number == 2:
-            with pytest.raises(UnsupportedError, match=r"share memory in another way.*tl_dpnp\.fuse"):
-                compiled(*first)
-        else:
-            assert torch.equal(compiled(*first), update(*second))
-            assert torch.equal(mine, its)
-            continue
-        assert torch.equal(mine, torch.arange(64.0, device=DEVICE))
+        assert torch.equal(compiled(*first), update(*second))
+        assert torch.equal(mine, its)
+
+
+def test_that_tensors_share_memory_in_another_way_is_an_error_where_that_is_asked_for():
+    compiled = torch.compile(update, backend=Backend(TARGET, "error"))
+    memory = torch.arange(64.0, device=DEVICE)
+    compiled(memory[:20].clone(), memory[20:40].clone())
+    with pytest.raises(UnsupportedError, match="share memory in another way"):
+        compiled(memory[:20], memory[1:21])
+    assert torch.equal(memory, torch.arange(64.0, device=DEVICE))
+
+
+def test_variables_may_share_memory_with_tensors_that_are_written(fuse):
+    mine, its = (torch.arange(64.0, device=DEVICE) for _ in range(2))
+
+    def function(x, added):
+        x.add_(1)
+        added.mul_(2)
+        return x * added
+
+    kept = {}
+    fused = fuse(lambda x: function(x, kept["tensor"]))
+    for first, second in ((0, 30), (0, 1), (0, 0), (4, 1), (0, 30)):
+        kept["tensor"] = mine[second : second + 20]
+        result = fused(mine[first : first + 20])
+        assert torch.equal(result, function(its[first : first + 20], its[second : second + 20]))
+        assert torch.equal(mine, its)
+        mine /= 4
+        its /= 4
 
 
 def test_torch_compile_takes_any_tensors_that_nobody_writes_to():

@@ -10,6 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.autograd import forward_ad  # noqa: E402
+
 from tl_dpnp.graph.pytorch import program, repeated_calls  # noqa: E402
 from tl_dpnp.graph.pytorch.fused import fuse  # noqa: E402
 from tl_dpnp.runtime.cuda.platform import CudaLaunch  # noqa: E402
@@ -198,13 +200,32 @@ def test_what_is_detached_records_no_gradient():
         assert not fused(*tensors(2, requires_grad=True)).requires_grad
 
 
-def test_autocast_counts(monkeypatch):
-    fused = repeated(step, *tensors(3))
-    given = tensors(3)
-    for _ in range(2):
-        with torch.autocast(DEVICE, dtype=torch.bfloat16):
-            assert fused(*given).dtype == step(*given).dtype
-        assert fused(*given).dtype == torch.float32
+@pytest.mark.parametrize("calls", [0, 3])
+def test_forward_derivatives_are_pytorch_s(calls):
+    fused = fuse(lambda a, k, q: step(a, k, q).tanh())
+    given, directions = tensors(3), tensors(3)
+    for _ in range(calls):
+        fused(*given)
+    with forward_ad.dual_level():
+        duals = [*map(forward_ad.make_dual, given, directions)]
+        for _ in range(3):
+            found, expected = (forward_ad.unpack_dual(each) for each in (fused(*duals), step(*duals).tanh()))
+            torch.testing.assert_close(found.tangent, expected.tangent, rtol=1e-4, atol=1e-4)
+    same(fused, lambda *operands: step(*operands).tanh(), *given)
+    assert is_repeated(fused, *given)
+
+
+def test_autocast_counts():
+    def product(a, b):
+        return (a @ b) * 2.0
+
+    for device in {DEVICE, "cpu"}:
+        given = [each.to(device) for each in tensors(2)]
+        fused = fuse(product)
+        for _ in range(3):
+            assert fused(*given).dtype == torch.float32
+            with torch.autocast(device, dtype=torch.bfloat16):
+                assert fused(*given).dtype == product(*given).dtype == torch.bfloat16
 
 
 def test_tensors_that_share_memory_are_right_where_one_is_written():

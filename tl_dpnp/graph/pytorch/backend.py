@@ -6,6 +6,7 @@ that a program runs only where it is right: it guards everything that the functi
 
 from __future__ import annotations
 
+import copy
 import functools
 import logging
 import threading
@@ -20,11 +21,12 @@ from torch import fx
 
 from tl_dpnp.errors import FusionWarning, TLTypeError, UnsupportedError
 from tl_dpnp.graph.pytorch.overlaps import Sharing, sharing
-from tl_dpnp.graph.pytorch.planning import Left, plan
+from tl_dpnp.graph.pytorch.planning import plan
 from tl_dpnp.graph.pytorch.program import CudaKernels, Kernels, Program, ReferenceKernels
 from tl_dpnp.graph.pytorch.torch_adapter import (
     backend_of,
     changes_arguments,
+    derives_forward,
     is_only_called,
     symbols_of,
     writes_arguments,
@@ -32,7 +34,7 @@ from tl_dpnp.graph.pytorch.torch_adapter import (
 from tl_dpnp.graph.pytorch.whole_products import keep_products
 from tl_dpnp.records import dataclass
 
-__all__ = ["Backend", "Compilation", "backend"]
+__all__ = ["Backend", "Compilation", "CompiledGraph", "backend"]
 
 _LOGGER = logging.getLogger("tl_dpnp.fusion")
 #: By target, the type of its tensors' devices, and what runs kernels there.
@@ -88,7 +90,7 @@ class Compilation:
         return program.call(given)
 
     @property
-    def sole(self) -> Program | None:
+    def program(self) -> Program | None:
         """The program of a graph without symbolic sizes, once it has been called."""
         return self.programs.get(()) if not self._sizes and not self.whole else None
 
@@ -100,21 +102,22 @@ class Compilation:
                 planned = plan(self.module, self.device, symbols, self.kernels.groups)
                 inputs = [place for place, value in enumerate(self.placeholders) if isinstance(value, torch.Tensor)
                           and value.device == self.device and arguments[place] is not None]
-                self._tell(planned.left)
+                _tell(planned.left, self.on_break)
                 while len(self.programs) >= PROGRAMS:  # a size that grows from call to call comes no second time
                     del self.programs[next(iter(self.programs))]
                 self.programs[key] = Program.of(planned, inputs, self.device, self.kernels)
             return self.programs[key]
 
-    def _tell(self, left: Sequence[Left]) -> None:
-        """Do what is to be done where operations are left to PyTorch."""
-        for each in left:
-            _LOGGER.info("left to PyTorch: %s", each)
-        if left and self.on_break != "quiet":
-            words = "\n  ".join(["operations are left to PyTorch:", *map(str, left)])
-            if self.on_break == "error":
-                raise UnsupportedError(words)
-            warnings.warn(words, FusionWarning, stacklevel=2)
+
+def _tell(left: Sequence[object], on_break: str) -> None:
+    """Do what is to be done where operations are left to PyTorch."""
+    for each in left:
+        _LOGGER.info("left to PyTorch: %s", each)
+    if left and on_break != "quiet":
+        words = "\n  ".join(["operations are left to PyTorch:", *map(str, left)])
+        if on_break == "error":
+            raise UnsupportedError(words)
+        warnings.warn(words, FusionWarning, stacklevel=2)
 
 
 @dataclass(eq=False)
@@ -134,16 +137,17 @@ class Backend:
 
     def __call__(self, module: fx.GraphModule, examples: Sequence[Any], **_options: Any) -> Any:
         made: list[Compilation] = []
+        graph = copy.deepcopy(module.graph)  # which has operations of ours then
         whole = keep_products(module, examples)
         compiled = backend_of(lambda graph, _: self._compiled(graph, made))(whole, examples)
         if writes_arguments():
-            return _Guarded(compiled)
+            return CompiledGraph(compiled, graph, module, self.on_break, True)
         places = sum(node.op == "placeholder" for node in whole.graph.nodes)
-        if is_only_called() and len(made[0].placeholders) == places:
-            compiled = _called(made[0])
-        self.reading.add(compiled)
+        sole = made[0] if is_only_called() and len(made[0].placeholders) == places else None
+        called = CompiledGraph(compiled, graph, module, self.on_break, False, sole)
+        self.reading.add(called)
         self.compiled += 1
-        return compiled
+        return called
 
     def _compiled(self, module: fx.GraphModule, made: list[Compilation]) -> Any:
         compilation = Compilation(module, self.target, self.on_break)
@@ -157,35 +161,47 @@ class Backend:
         return run
 
 
-def _called(compilation: Compilation) -> Callable[..., Any]:
-    """Return a function that calls a compiled graph, without AOTAutograd, which has nothing to do there."""
-    def call(*arguments: Any) -> Any:
-        return compilation([*arguments])
+class CompiledGraph:
+    """What Dynamo calls for a graph: what it was `compiled` to, where that is right for the call.
 
-    call.compilation = compilation  # type: ignore[attr-defined]  # for `repeated_calls`
-    return call
-
-
-class _Guarded:
-    """A compiled graph that writes to arguments, which runs only where they share memory as in its first call.
-
-    PyTorch's tracing takes it for arguments that share memory in other ways, too, for which it would be wrong.
+    PyTorch's tracing takes it in two cases where it is not: for tensors with tangents, of which kernels compute none,
+    and, if the graph `writes` to arguments, where these share memory in another way than in the first call.  There
+    PyTorch runs the `graph`, as Dynamo has made it for a `module`.  The `sole` compilation is all of it, where
+    AOTAutograd has nothing to do beside.
     """
 
-    def __init__(self, compiled: Callable[..., Any]) -> None:
-        self._compiled = compiled
+    def __init__(
+        self, compiled: Callable[..., Any], graph: fx.Graph, module: fx.GraphModule, on_break: str, writes: bool,
+        sole: Compilation | None = None,
+    ) -> None:
+        self._run: Callable[..., Any] = compiled if sole is None else lambda *arguments: sole([*arguments])
+        self._graph, self._module, self._on_break, self._writes = graph, module, on_break, writes
         self._shared: Sharing | None = None
+        self.sole = sole
 
     def __call__(self, *arguments: Any) -> Any:
-        shared = sharing(arguments)
-        if self._shared is None:
-            self._shared = shared
-        elif shared != self._shared:
-            raise UnsupportedError(
-                "torch.compile was called before with tensors that share memory in another way, or not at all, and "
-                "takes the code of that call, which writes to one of them: use tl_dpnp.fuse, which compiles each way "
-                "to share memory on its own, or clone() the tensors")
-        return self._compiled(*arguments)
+        reason = self._reason(arguments)
+        if not reason:
+            return self._run(*arguments)
+        _tell([f"the graph: {reason}"], self._on_break)
+        return self._plain(*arguments)
+
+    def _reason(self, arguments: Sequence[Any]) -> str:
+        """Return why PyTorch runs the graph for arguments; nothing where it does not."""
+        if derives_forward():
+            return "kernels compute no forward-mode derivatives"
+        if self._writes:
+            shared = sharing(arguments)
+            if self._shared is None:
+                self._shared = shared
+            if shared != self._shared:
+                return "tensors, of which it writes to one, share memory in another way than in the first call"
+        return ""
+
+    @functools.cached_property
+    def _plain(self) -> Callable[..., Any]:
+        plain: Callable[..., Any] = fx.GraphModule(self._module, self._graph)
+        return plain
 
 
 @functools.cache

@@ -131,7 +131,7 @@ class RepeatedCalls:
 def _known(frame: CompiledFrame, function: types.FunctionType) -> _Known:
     """Return what does at a call what the code of a frame does: as a rule, that is to call one graph."""
     (graph, *others) = frame.graphs
-    program: Program | None = graph.compilation.sole if hasattr(graph, "compilation") else None
+    program: Program | None = None if graph.sole is None else graph.sole.program
     passed = None
     if program is not None and not others and frame.code.co_freevars == function.__code__.co_freevars:
         passed = passing(frame.code, len(program.planned.results))

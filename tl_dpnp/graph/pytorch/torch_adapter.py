@@ -20,14 +20,15 @@ from torch._C._dynamo.eval_frame import get_eval_frame_callback
 from torch._decomp import core_aten_decompositions, get_decompositions
 from torch._dynamo import eval_frame
 from torch._dynamo.backends.common import aot_autograd
+from torch.autograd import forward_ad
 from torch.compiler import is_compiling
 
 from tl_dpnp.records import dataclass
 
 __all__ = [
-    "CompiledFrame", "Passed", "allocator", "backend_of", "changes_arguments", "compiled_frames", "current_sizes",
-    "is_only_called", "is_plain_call", "is_random", "passing", "sets_recording", "symbols_of", "transforms",
-    "writes_arguments",
+    "CompiledFrame", "Passed", "allocator", "autocasts", "backend_of", "changes_arguments", "compiled_frames",
+    "current_sizes", "derives_forward", "is_only_called", "is_plain_call", "is_random", "passing", "sets_recording",
+    "symbols_of", "transforms", "writes_arguments",
 ]
 
 _aten = torch.ops.aten
@@ -150,9 +151,10 @@ def _innermost(graph: Any) -> Any:
 
 
 def is_plain_call() -> bool:
-    """Return whether nothing looks at a call that Dynamo, or a tracer, would have to know of."""
+    """Return whether nothing looks at a call that Dynamo, a tracer or what derives would have to know of."""
     return not (is_compiling() or get_eval_frame_callback() is not None or _len_torch_dispatch_stack()
-                or _is_tracing() or (eval_frame._stance is not _STANCE and eval_frame._stance != _STANCE))
+                or _is_tracing() or derives_forward()
+                or (eval_frame._stance is not _STANCE and eval_frame._stance != _STANCE))
 
 
 def backend_of(compiler: Callable[..., Any]) -> Callable[..., Any]:
@@ -233,7 +235,7 @@ def is_only_called() -> bool:
     takes autocast away.
     """
     metadata = getattr(torch._guards.TracingContext.try_get(), "fw_metadata", None)
-    if metadata is None or torch.is_autocast_enabled("cuda") or torch.is_autocast_enabled("cpu"):
+    if metadata is None or autocasts():
         return False
     tensors = (*metadata.input_info, *metadata.output_info)
     classes = (*metadata.subclass_inp_meta, *metadata.subclass_fw_graph_out_meta)
@@ -242,6 +244,16 @@ def is_only_called() -> bool:
         or any(tensor.requires_grad for tensor in tensors)
         or any(output.output_type.name != "non_alias" for output in metadata.output_info)
         or any(type(each).__name__ not in ("int", "PlainTensorMeta") for each in classes))
+
+
+def derives_forward() -> bool:
+    """Return whether tensors may have tangents now, `torch.autograd.forward_ad`'s, which Dynamo does not guard."""
+    return bool(forward_ad._current_level >= 0)
+
+
+def autocasts() -> bool:
+    """Return whether PyTorch converts operands by itself now, of tensors on the host or on CUDA devices."""
+    return bool(torch.is_autocast_enabled("cuda") or torch.is_autocast_enabled("cpu"))
 
 
 def writes_arguments() -> bool:

@@ -17,7 +17,7 @@ from torch import fx
 from tl_dpnp.graph.products import einsum_node, matmul_node
 from tl_dpnp.graph.pytorch.algebra import product_of
 from tl_dpnp.graph.pytorch.reading import TRANSLATIONS, Reading, working_dtype
-from tl_dpnp.graph.pytorch.torch_adapter import sets_recording, transforms
+from tl_dpnp.graph.pytorch.torch_adapter import autocasts, sets_recording, transforms
 
 __all__ = ["keep_products", "original"]
 
@@ -50,7 +50,7 @@ def keep_products(module: fx.GraphModule, examples: Sequence[Any]) -> fx.GraphMo
     """
     may_record = torch.is_grad_enabled() or any(sets_recording(node.target) for node in module.graph.nodes)
     records = may_record and any(isinstance(example, torch.Tensor) and example.requires_grad for example in examples)
-    converts = torch.is_autocast_enabled() or any("autocast" in str(node.target) for node in module.graph.nodes)
+    converts = autocasts() or any("autocast" in str(node.target) for node in module.graph.nodes)
     if records or converts or any(transforms(node.target) for node in module.graph.nodes):
         return module
     _library()
