@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 
 import numpy as np
 import pytest
@@ -385,6 +387,42 @@ def test_fuse_takes_functions_of_tensors(fuse):
 
     same(Model().method(q, scale=3), torch.exp(q) * 3)
     assert "attention" in repr(fuse(attention))
+
+
+@tl_dpnp.fuse
+def doubled(x):
+    return x * 2
+
+
+def test_fused_functions_are_copied_and_pickled_as_functions_are(fuse):
+    class Layer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(random(3, 3))
+            self.fused, self.method = doubled, fuse(self.plain)
+
+        def plain(self, x):
+            return x @ self.weight
+
+        def forward(self, x):
+            return self.fused(self.method(x))
+
+    first, x = Layer(), random(4, 3)
+    with torch.no_grad():
+        for layer in (first, copy.deepcopy(first)):
+            same(layer(x), x @ layer.weight * 2)
+            layer.weight.mul_(3)
+            same(layer(x), x @ layer.weight * 2)
+        linear = torch.nn.Linear(3, 3, device=DEVICE)
+        of_module = fuse(linear, on_break="warn")
+        same(of_module(x), linear(x))
+        copied = copy.deepcopy(of_module)
+        copied.function.weight.zero_()
+        same(copied(x), copied.function(x))
+        same(of_module(x), linear(x))
+    assert copy.deepcopy([doubled])[0] is doubled
+    assert pickle.loads(pickle.dumps(doubled)) is doubled
+    same(pickle.loads(pickle.dumps(fuse(torch.tanh)))(x), torch.tanh(x))
 
 
 def test_explain_says_what_is_left(fuse):

@@ -145,6 +145,16 @@ def test_fused_functions_are_copied_and_pickled_as_functions_are():
     assert other.on_break == "warn"
 
 
+def test_a_copy_of_a_fused_object_is_one_of_the_copied_object():
+    of_object = fuse(Scale(2), dynamic=True)
+    compare("before", of_object(A), A * 2)
+    copied = copy.deepcopy(of_object)
+    copied.function.k = 3
+    compare("the copy", copied(A), A * 3)
+    compare("as before", of_object(A), A * 2)
+    assert copied.dynamic is True
+
+
 def test_a_break_is_refused_at_every_call_and_before_it_is_done():
     kept = []
 

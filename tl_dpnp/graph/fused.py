@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 import threading
 import types
 from collections import OrderedDict
@@ -79,6 +78,9 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
             raise UnsupportedError(f"{self.name} is a generator or coroutine, which cannot be fused")
         functools.update_wrapper(self, function, updated=())
         self.function = function
+        of_any: Any = FusedFunction
+        self.like = functools.partial(
+            of_any, fullgraph=fullgraph, on_break=on_break, recompile_limit=recompile_limit, dynamic=dynamic)
         self.code = code
         self.fullgraph = fullgraph
         self.on_break = on_break
@@ -97,20 +99,6 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
 
     def __repr__(self) -> str:
         return f"<tl_dpnp.fuse of {self.name}>"
-
-    def __reduce__(self) -> Any:
-        """Pickle by name where that finds this object, else by the function and the options."""
-        found: Any = sys.modules.get(getattr(self.function, "__module__", None) or "")
-        for part in self.name.split("."):
-            found = getattr(found, part, None)
-        options = self.fullgraph, self.on_break, self.recompile_limit, self.dynamic
-        return self.name if found is self else (_unpickled, (self.function, *options))
-
-    def __copy__(self) -> FusedFunction[_P, _R]:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> FusedFunction[_P, _R]:
-        return self  # as functions are copied
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -498,13 +486,6 @@ def _finish(trace: Trace, observer: Observer | None, has_plan: bool) -> None:
     trace.let_go()
     trace.registers = []  # hooks refer to their trace and it to them: what it holds would stay for the collector
     trace.known.forget()
-
-
-def _unpickled(
-    function: Any, fullgraph: bool, on_break: str, recompile_limit: int, dynamic: bool | None = None
-) -> FusedFunction[Any, Any]:
-    return FusedFunction(function, fullgraph=fullgraph, on_break=on_break, recompile_limit=recompile_limit,
-                         dynamic=dynamic)
 
 
 @overload

@@ -31,7 +31,8 @@ class FusedFunction(FunctionWrapper):
                               + ("; tl_dpnp.compile takes source text" if isinstance(function, str) else ""))
         functools.update_wrapper(self, function, updated=())
         self.function = function
-        self._options = dict(options)
+        self.like = functools.partial(FusedFunction, options=options)
+        self._options = options
         self._of: dict[str, Any] = {}
         #: What runs calls by position, by the types of the arguments where these decide.
         self._by_types: dict[tuple[type, ...], Callable[..., Any]] = {}
@@ -187,6 +188,8 @@ def fuse(
     def decorate(function: Any) -> Any:
         if isinstance(function, classmethod | staticmethod):
             return type(function)(decorate(function.__func__))
+        if isinstance(function, types.MethodType):
+            return types.MethodType(decorate(function.__func__), function.__self__)
         fused = FusedFunction(function, options)
         if importlib.util.find_spec("cupy") is None and importlib.util.find_spec("torch") is not None:
             fused.of("torch")  # which may refuse the options
