@@ -1,13 +1,16 @@
-"""Strides and layouts, without arrays."""
+"""Strides and layouts, mostly without arrays."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tl_dpnp
 from tl_dpnp.language.types import MemrefType, canonical_strides
 from tl_dpnp.runtime.call.layout import Misfit, fitted_strides
+from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
 from tl_dpnp.scalars import F32
 
 
@@ -84,3 +87,27 @@ def test_what_is_accepted_obeys_the_layout_restriction(shape, strides):
 def test_packed_arrays_always_fit(shape):
     strides = canonical_strides(tuple(shape))
     assert fitted_strides(MemrefType(F32, tuple(shape)), shape, strides) == strides
+
+
+@pytest.mark.parametrize("options", [{"target": "reference"}, {}], ids=["interpreter", "device"])
+@pytest.mark.parametrize("in_group", [False, True])
+def test_a_mode_of_one_element_may_have_any_stride(options, in_group):
+    kind = "memref<f32x3x?x4,strided<2,?,6>>"
+    kernel = tl_dpnp.compile(f"""func @double(%x: {f"group<{kind}>" if in_group else kind}) {{
+        {f"%m = load %x[0] : group<{kind}>" if in_group else f"%m = subview %x[:, :, :] : {kind}"}
+        %all = fuse %m[1, 2] : {kind}
+        axpby.n 2.0, %all, 0.0, %all : f32, memref<f32x3x?,strided<2,?>>, f32, memref<f32x3x?,strided<2,?>>
+    }}""", **options)
+    for stride in (1, 6, 100):
+        memory = np.arange(40, dtype="float32")
+        expected = memory.copy()
+        expected[:24:2] *= 2
+        if options:
+            array = np.lib.stride_tricks.as_strided(memory, (3, 1, 4), (8, 4 * stride, 24))
+            kernel([array] if in_group else array, group_size=1)
+        else:
+            held = dpt.asarray(memory)
+            array = dpt.usm_ndarray((3, 1, 4), dtype="float32", buffer=held, strides=(2, stride, 6))
+            kernel([array] if in_group else array, group_size=1)
+            memory = dpt.asnumpy(held)
+        assert np.array_equal(memory, expected)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from tl_dpnp.language.extents import LaunchSize
 from tl_dpnp.language.interpreter import interpret
@@ -146,9 +147,18 @@ def _wait_for(queue: Any) -> None:
 
 def _host_argument(argument: Argument, mirror: _Mirror) -> Any:
     if isinstance(argument, MemrefArgument):
-        return mirror.array(argument.view)
+        return _fitted(mirror.array(argument.view), argument.strides, argument.per_byte)
     assert isinstance(argument, GroupArgument)
-    return _HostGroup(tuple(map(mirror.array, argument.views)), argument.offset)
+    arrays = [mirror.array(view) for view in argument.views]
+    if argument.strides:
+        arrays = [_fitted(array, strides, argument.per_byte)
+                  for array, strides in zip(arrays, argument.strides, strict=True)]
+    return _HostGroup(tuple(arrays), argument.offset)
+
+
+def _fitted(array: np.ndarray[Any, Any], strides: Sequence[int], per_byte: int) -> np.ndarray[Any, Any]:
+    """Return an array with the strides that a kernel uses, which differ where those of the array mean nothing."""
+    return array if per_byte > 1 else as_strided(array, array.shape, [stride * array.itemsize for stride in strides])
 
 
 def _is_host(argument: Any) -> bool:
