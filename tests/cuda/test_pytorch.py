@@ -316,6 +316,27 @@ def test_transformed_functions_are_what_they_are_in_pytorch(name):
     same(torch.compile(function, backend=Backend(TARGET))(a, b), function(a, b))
 
 
+def test_gradients_of_the_parameters_of_an_optimizer_are_recorded():
+    weight = torch.nn.Parameter(random(3, 3))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+
+    def loss(x):
+        return (x @ weight).square().sum()
+
+    def train(x):
+        optimizer.zero_grad()
+        loss(x).backward()
+        optimizer.step()
+
+    fused, step = (torch.compile(function, backend=Backend(TARGET)) for function in (loss, train))
+    x = random(4, 3)
+    step(x)  # PyTorch takes the weights for constants with a place from here on
+    for _ in range(2):
+        (found,), (expected,) = (torch.autograd.grad(function(x), [weight]) for function in (fused, loss))
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+        step(x)
+
+
 def test_gradients_are_recorded_where_the_function_says_so():
     def function(x, y):
         with torch.enable_grad():

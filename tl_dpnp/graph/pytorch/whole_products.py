@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -49,7 +49,8 @@ def keep_products(module: fx.GraphModule, examples: Sequence[Any]) -> fx.GraphMo
     operations, and where PyTorch converts operands of products by itself.
     """
     may_record = torch.is_grad_enabled() or any(sets_recording(node.target) for node in module.graph.nodes)
-    records = may_record and any(isinstance(example, torch.Tensor) and example.requires_grad for example in examples)
+    records = may_record and any(isinstance(value, torch.Tensor) and value.requires_grad
+                                 for value in (*examples, *_values(module)))
     converts = autocasts() or any("autocast" in str(node.target) for node in module.graph.nodes)
     if records or converts or any(transforms(node.target) for node in module.graph.nodes):
         return module
@@ -65,6 +66,15 @@ def keep_products(module: fx.GraphModule, examples: Sequence[Any]) -> fx.GraphMo
     if changed:
         module.recompile()
     return module
+
+
+def _values(module: fx.GraphModule) -> Iterator[Any]:
+    """Yield what a graph has of its own, such as parameters whose place PyTorch takes to be theirs for good, and what
+    Dynamo has found its operations to give."""
+    yield from module.parameters()
+    yield from module.buffers()
+    for node in module.graph.nodes:
+        yield node.meta.get("example_value")
 
 
 def _replacement(node: fx.Node) -> tuple[Any, tuple[Any, ...]] | None:
