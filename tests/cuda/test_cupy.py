@@ -159,6 +159,17 @@ def test_arrays_begin_anywhere_and_in_any_order():
             compare(f"turned, from {start} on", fuse(lambda x: x * 2 + x)(turned), turned * 2 + turned)
 
 
+@pytest.mark.parametrize("size", [3, 4, 5])
+def test_axes_may_interleave_in_memory(size):
+    checked(lambda x: (x * 2)[:, ::2] + 1, lambda: [random(size, size)])
+
+    def assigned(x):
+        x[:, ::2] = x[:, ::2] + 1
+        return x
+
+    checked(assigned, lambda: [random(size, size)])
+
+
 def test_arguments_are_changed_in_place_as_cupy_changes_them():
     def function(x, y):
         x += y

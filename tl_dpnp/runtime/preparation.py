@@ -7,14 +7,12 @@ then runs it with the scalars and addresses of each call.
 from __future__ import annotations
 
 import ctypes
-import warnings
 from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tl_dpnp.errors import OverlapWarning
 from tl_dpnp.language.types import MemrefType
 from tl_dpnp.runtime.call.arguments import Argument, BoundCall, MemrefArgument, ScalarArgument
 from tl_dpnp.runtime.call.arrays import ArrayView
@@ -68,11 +66,11 @@ class InterpretedLaunch:
         self.binding: Any = None
 
     def run(self, arguments: Sequence[Any], addresses: Sequence[int]) -> None:
-        """Run the kernel with scalars, and arrays whose first elements have these addresses."""
-        arrays = map(_array_at, addresses, self._shapes)
-        with warnings.catch_warnings():  # kernels of regions write to what they read where that does no harm
-            warnings.simplefilter("ignore", OverlapWarning)
-            self._kernel(*arguments, *arrays, group_size=self._groups)
+        """Run the kernel with scalars, and arrays whose first elements have these addresses.
+
+        The axes of these may interleave in memory, which arguments of users must not.
+        """
+        self._kernel.interpret([*arguments, *map(_array_at, addresses, self._shapes)], self._groups)
 
     def start(self, arguments: Sequence[Any], addresses: Sequence[int], depends: Sequence[Any]) -> Any:
         """Refuse what nobody asks of the interpreter."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from tl_dpnp.language.extents import LaunchSize
+from tl_dpnp.language.extents import Extents, LaunchSize
 from tl_dpnp.language.interpreter import interpret
 from tl_dpnp.records import dataclass
 from tl_dpnp.runtime.call.arguments import Argument, BoundCall, GroupArgument, MemrefArgument, ScalarArgument
@@ -72,13 +72,17 @@ class ReferenceTarget:
             scalars[position] if isinstance(bound, ScalarArgument) else _host_argument(bound, mirror)
             for position, bound in enumerate(call.arguments)
         ]
-        interpret(self.program.function, host_arguments, call.extents, debug=self.debug, source=self.program.text)
+        self.interpret(host_arguments, call.extents)
         if not on_host:
             written = [call.arguments[position] for position in self.program.usage.written]
             mirror.write_back(view for argument in written for view in argument.views)
 
+    def interpret(self, arguments: Sequence[Any], group_size: int | Extents) -> None:
+        """Run the program with scalars, and NumPy arrays whose layout the caller answers for."""
+        interpret(self.program.function, arguments, group_size, debug=self.debug, source=self.program.text)
 
-door(ReferenceTarget, "_run", lambda target: (f"@{target.program.name}", "interpreter", {}))
+
+door(ReferenceTarget, "interpret", lambda target: (f"@{target.program.name}", "interpreter", {}))
 
 
 class _Mirror:
