@@ -189,6 +189,14 @@ def test_what_pytorch_computes_in_between_cuts_kernels():
     assert len(found.kernels) == 2
 
 
+def test_copies_of_what_pytorch_computes_are_made_after_it():
+    def function(x):
+        return torch.sort(torch.sort(x + 1)[0].mT.contiguous())[0] * 2
+
+    explanation = check(function, random(3, 4, 5))
+    assert [left.name for left in explanation.left] == ["aten.sort.default"] * 2
+
+
 def test_inverses_check_for_singular_matrices():
     """PyTorch 2.11 drops the check while it makes graphs, for every backend."""
     def function(a):

@@ -202,11 +202,14 @@ class _Planner:
             file, line = _origin(node)
             self.left[node] = Left(str(node.target), refused.reason, refused.hint, f"{file}:{line}" if file else "?")
             return False
+        is_after_torch = not self.after_torch.isdisjoint(node.all_input_nodes)
+        if is_after_torch and isinstance(value, Array) and not _lies_so(value, reading.strides_of(node)):
+            value = Map(value.shape, value.dtype, "positive", (value,), value.dtype)  # in the next stage
         reading.values[node] = value
         in_memory = isinstance(value, Array)
         self.stage[node] = max((self.stage[source] + (not in_memory and source in self.after_torch)
                                 for source in node.all_input_nodes), default=0)
-        if in_memory and self.after_torch.intersection(node.all_input_nodes):
+        if in_memory and is_after_torch:
             self.after_torch.add(node)
         for result in value if isinstance(value, list) else [value]:
             if isinstance(result, Node) and not isinstance(result, Array):
