@@ -1,7 +1,8 @@
 """Large products written with cooperative matrices on the GPU, beside ``gemm`` and PyTorch's product.
 
 ``python -m asv_bench.cuda_cooperative --seed 1``: draws sizes, computes A^T B in graphs, by turns; results are compared
-with products in f64 before.  Needs PyTorch and a GPU.
+with products in f64 before.  The program runs as it does by default, which is as one product, and as it is written.
+Needs PyTorch and a GPU.
 """
 
 from __future__ import annotations
@@ -112,33 +113,47 @@ def plain(element: str) -> str:
             f"  gemm.t.n 1.0, %A, %B, 0.0, %C : {result}, {a}, {a}, {result}, {c}\n}}")
 
 
-def compiled(element: str, source: str) -> Any:
-    """Return the kernel of a program; tf32 is for f32."""
-    return tl_dpnp.compile(source, target="cuda", precision="default" if element == "f32" else None)
+def compiled(element: str, source: str, precision: str, form: Any = None) -> Any:
+    """Return the kernel of a program; the precision is for f32."""
+    chosen: Any = precision if element == "f32" else None
+    return tl_dpnp.compile(source, target="cuda", precision=chosen, form=form)
 
 
-def measured(element: str, shape: tuple[int, int, int], tiles: Tiles) -> tuple[float, float, float, float]:
-    """Return milliseconds by cooperative matrices, by ``gemm`` and by PyTorch, and the widest spread of rounds."""
+@dataclass(frozen=True)
+class Times:
+    """Milliseconds of a program by default and as it is written, of ``gemm`` and of PyTorch, and the widest spread."""
+
+    default: float
+    written: float
+    gemm: float
+    peer: float
+    spread: float
+    form: str
+
+
+def measured(element: str, shape: tuple[int, int, int], tiles: Tiles, precision: str) -> Times:
+    """Return what products of a shape take."""
     m, n, k = shape
     type_, result = _TYPES[element], _TYPES[result_of(element)]
     # In the order of memory the language's matrices are transposes.
     a, b = (torch.randn(size, k, device="cuda", dtype=type_) for size in (m, n))
-    c, d = (torch.full((n, m), float("nan"), device="cuda", dtype=result) for _ in range(2))
-    own, other = compiled(element, program(element, tiles)), compiled(element, plain(element))
-    mine, theirs = ([tl_dpnp.rev(array) for array in (a, b, kept)] for kept in (c, d))
+    results = [torch.full((n, m), float("nan"), device="cuda", dtype=result) for _ in range(3)]
+    own, written = (compiled(element, program(element, tiles), precision, form) for form in (None, "subgroup"))
+    other = compiled(element, plain(element), precision)
+    mine, same, theirs = ([tl_dpnp.rev(array) for array in (a, b, kept)] for kept in results)
     groups, e = tiles.groups(m, n), torch.empty((n, m), device="cuda", dtype=type_)
-    calls = (lambda: own(*mine, group_size=groups), lambda: other(*theirs, group_size=1),
-             lambda: torch.matmul(b, a.T, out=e))
+    calls = (lambda: own(*mine, group_size=groups), lambda: written(*same, group_size=groups),
+             lambda: other(*theirs, group_size=1), lambda: torch.matmul(b, a.T, out=e))
     graphs = [graph_of(call, _CALLS) for call in calls]
     expected = b.double() @ a.double().T
-    for array in (c, d):
+    for array in results:
         error = float((array.double() - expected).norm() / expected.norm())
         if not error <= _TOLERANCES[element]:
             raise SystemExit(f"{element} {shape}: wrong results, {error}")
     samples = interleaved_seconds(graphs, _ROUNDS)
     spread = max(max(times) / min(times) for times in samples) - 1
-    first, second, third = (1e3 * statistics.median(times) / _CALLS for times in samples)
-    return first, second, third, spread
+    return Times(*(1e3 * statistics.median(times) / _CALLS for times in samples), spread=spread,
+                 form=own.signatures[-1].form)
 
 
 @click.command(help=__doc__)
@@ -146,22 +161,27 @@ def measured(element: str, shape: tuple[int, int, int], tiles: Tiles) -> tuple[f
 @click.option("--count", default=8, show_default=True, help="shapes of each type")
 @click.option("--types", default="bf16,f16,f32,f64", show_default=True)
 @click.option("--multiple", default=8, show_default=True, help="what sizes are multiples of")
+@click.option("--least", default=256, show_default=True)
 @click.option("--largest", default=4096, show_default=True)
-def main(seed: int, count: int, types: str, multiple: int, largest: int) -> None:
+@click.option("--precision", default="default", show_default=True, help="of f32")
+def main(seed: int, count: int, types: str, multiple: int, least: int, largest: int, precision: str) -> None:
     """Print a line for each shape, and the geometric means and the extremes of the ratios."""
     print(torch.cuda.get_device_name(), torch.__version__)
     torch.backends.cuda.matmul.allow_tf32 = True
     for element in types.split(","):
         draw = random.Random(f"{seed} {element}")
-        ratios = []
+        ratios, gains = [], []
         for _ in range(count):
-            m, n, k = (multiple * draw.randint(256 // multiple, largest // multiple) for _ in range(3))
-            own, other, third, spread = measured(element, (m, n, k), TILES[element])
-            ratios.append(other / own)
-            flops = 2e-9 * m * n * k / own
-            print(f"{element} {m:4} x {n:4} x {k:4}: {flops:6.1f} TFLOP/s, {other / own:5.2f} of gemm, "
-                  f"{third / own:5.2f} of torch.matmul, spread {spread:.0%}", flush=True)
-        print(f"{element}: {statistics.geometric_mean(ratios):.2f} of gemm ({min(ratios):.2f} to {max(ratios):.2f})")
+            m, n, k = (multiple * draw.randint(least // multiple, largest // multiple) for _ in range(3))
+            found = measured(element, (m, n, k), TILES[element], precision)
+            ratios.append(found.gemm / found.default)
+            gains.append(found.written / found.default)
+            flops = 2e-9 * m * n * k / found.default
+            print(f"{element} {m:4} x {n:4} x {k:4}: {flops:6.1f} TFLOP/s ({found.form} form), {ratios[-1]:5.2f} of "
+                  f"gemm, {found.peer / found.default:5.2f} of torch.matmul, {gains[-1]:5.2f} of as written, spread "
+                  f"{found.spread:.0%}", flush=True)
+        for words, each in (("of gemm", ratios), ("of as written", gains)):
+            print(f"{element}: {statistics.geometric_mean(each):.2f} {words} ({min(each):.2f} to {max(each):.2f})")
 
 
 if __name__ == "__main__":
