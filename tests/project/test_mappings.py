@@ -13,14 +13,14 @@ import pytest
 import tl_dpnp
 from tl_dpnp.lowering import mappings
 from tl_dpnp.lowering.mappings.frames import FRAMES
-from tl_dpnp.lowering.mappings.mapping import LoopMapping, Mapping
+from tl_dpnp.lowering.mappings.mapping import LoopMapping, Mapping, OfProduct
 
 PACKAGE = pathlib.Path(tl_dpnp.__file__).parent
 HOME = PACKAGE / "lowering" / "mappings"
 MODULES = [importlib.import_module(found.name)
            for found in pkgutil.walk_packages(mappings.__path__, f"{mappings.__name__}.")]
 CLASSES = {value for module in MODULES for value in vars(module).values()
-           if inspect.isclass(value) and issubclass(value, Mapping)} - {Mapping, LoopMapping}
+           if inspect.isclass(value) and issubclass(value, Mapping)} - {Mapping, LoopMapping, OfProduct}
 #: Where users give the names, and words that only happen to be one: of other languages, a scope of atomic accesses, and
 #: a kind of the blocks that messages load.
 EXEMPT = {"config.py": {"vector", "subgroup"}, "language/hints.py": {"vector"}, "language/assembly.py": {"subgroup"},

@@ -21,6 +21,7 @@ from tl_dpnp.lowering.memory import Placement, place_temporaries
 from tl_dpnp.lowering.memory import local_memory as local_memory_of
 from tl_dpnp.lowering.requirements import check_requirements
 from tl_dpnp.lowering.tactics.dpas import default_micro_kernel
+from tl_dpnp.lowering.tactics.rounding import Engine, is_rounded, rounding
 from tl_dpnp.lowering.work_items import has_work_items
 from tl_dpnp.records import dataclass
 from tl_dpnp.target.device import Device
@@ -63,6 +64,35 @@ class Analysis:
     def refusal(self, message: str, hint: str) -> LoweringError:
         """Return an error at the place of the function."""
         return LoweringError(message, [Diagnostic(message, self.parsed.span, hint)])
+
+    @functools.cached_property
+    def raised(self) -> Analysis | str | None:
+        """The analysis of the ``gemm`` that all tiles of the function are, or why there is none.
+
+        None where the device has no form that computes products whatever the work-groups are, or options ask for the
+        function as it is.
+        """
+        from tl_dpnp.lowering.raising.product import Unraised, has_tiles, raised  # which few programs need
+
+        if not self.device.has_persistent_blocks or self.options.debug or self.options.schedules or (
+            not has_tiles(self.parsed)
+        ):
+            return None
+        try:
+            function = raised(self.parsed)
+        except Unraised as reason:
+            return str(reason)
+        if self.fragments.kept and self._only_tiles_are_rounded(function):
+            return f"of f32 with precision {self.options.precision!r} tensor cores multiply tiles only"
+        return analyse(function, self.device, self.options)
+
+    def _only_tiles_are_rounded(self, function: ops.Function) -> bool:
+        """Whether tensor cores multiply what the tiles in registers hold, but not a product of the whole matrices."""
+        (types,) = ([ops.memref_type(memref).element.name for memref in (*operation.inputs, operation.output)]
+                    for operation in function.body if isinstance(operation, ops.Contraction))
+        engines: tuple[Engine, ...] = ("mma.sync", "wgmma")
+        of_tiles, of_all = (rounding(types, self.options.precision, engine) for engine in engines)
+        return is_rounded(types) and of_tiles is not None and (of_all is None or not self.device.warpgroup_products)
 
     @property
     def passes(self) -> Passes:

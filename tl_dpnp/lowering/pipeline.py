@@ -20,7 +20,7 @@ from tl_dpnp.lowering.body.tree import Argument, Body
 from tl_dpnp.lowering.body.writer import BodyWriter
 from tl_dpnp.lowering.device import LoweringOptions
 from tl_dpnp.lowering.emission import Shares
-from tl_dpnp.lowering.mappings.choice import default_mapping, mappings_of
+from tl_dpnp.lowering.mappings.choice import default_mapping, mappings_of, raising_remarks
 from tl_dpnp.lowering.mappings.mapping import LoopMapping, Mapping
 from tl_dpnp.lowering.memory import aligned, size_in_bytes
 from tl_dpnp.lowering.micro_kernels import MicroKernels
@@ -153,7 +153,7 @@ def _with_loops(analysis: Analysis, mapping: LoopMapping) -> LoweredKernel:
         _KERNEL_NAME, mapping.form, layout.lanes, layout.subgroups, local_memory, work, mapping.teams, body.checks,
         max(registers_of(kernels), analysis.fragments.registers), parts=mapping.parts, measured=writer.measured,
     )
-    remarks = (*mapping.remarks, *analysis.fragments.remarks,
+    remarks = (*mapping.remarks, *analysis.fragments.remarks, *raising_remarks(analysis),
                *(f"{kernel.schedule.name} {kernel.remark}" for kernel in kernels if kernel.remark))
     schedules, twice = (tuple(kernel.schedule for kernel in found) for found in (kernels, jammed))
     lowered = _lowered(plan, body, analysis, schedules, mapping, remarks, (*twice, *maker.out_of_cache))

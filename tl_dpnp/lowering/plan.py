@@ -102,6 +102,12 @@ class LaunchPlan:
         """What the kernel's mapping asks of a launch."""
         return FRAMES[self.form]
 
+    @property
+    def is_raised(self) -> bool:
+        """Whether the kernel is one product in place of the tiles of the program (`tl_dpnp.lowering.raising`)."""
+        product = self.tiles or self.blocks
+        return product is not None and product.is_raised
+
     def ranges(self, groups: int, chunk: int) -> tuple[list[int], list[int]]:
         """Return the global and the local range of SYCL for a number of work-groups of the device."""
         if self.frame.is_alone:

@@ -102,7 +102,8 @@ class TilePlan:
     are the maps of L (m x k), R (k x n) and D (m x n); a tile has one of `shapes`, a panel `depth` of k.  That is mode
     `depth_mode` of what L is of, and the rows of D are mode `rows_mode` of C.  `alpha` and `beta` are constants, or
     positions of parameters, which are integers here.  Products of fewer than `least` multiplications, and arguments
-    that tensor maps do not take, run in another form.
+    that tensor maps do not take, run in another form, and calls of a function that `is_raised` (`raising`) whose tiles
+    are not the product.
     """
 
     left: MatrixMap
@@ -115,6 +116,11 @@ class TilePlan:
     alpha: float | int
     beta: float | int
     least: int
+    is_raised: bool = False
+
+    def products(self, groups: int, shapes: Sequence[Any]) -> int:
+        """Return how many products the work-groups of a call compute, from the shapes of its arguments."""
+        return (shapes[self.result.parameter][2] if self.result.is_batched else 1) if self.is_raised else groups
 
     def is_for_any_sizes(self, shapes: Sequence[Any]) -> bool:
         """Return whether the kernel is as good as one that knows the sizes, from the shapes of a call's arguments.
@@ -199,7 +205,8 @@ class BlockPlan:
     the matrices are complex, so are the factors that the kernel takes.  Products of fewer than `least`
     multiplications run in another form, and, where it `is_for_few`, more of them than there are multiprocessors.  Up to
     `most_parts` blocks share the sums of a tile, where that gains more than the factor `worth_sharing`.  Products of a
-    batch have other forms where sizes are known, those of fewer than `large` multiplications.
+    batch have other forms where sizes are known, those of fewer than `large` multiplications.  `is_raised` is as in
+    `TilePlan`.
     """
 
     left: MatrixSides
@@ -214,11 +221,16 @@ class BlockPlan:
     is_for_few: bool = False
     large: int = LARGE
     is_complex: bool = False
+    is_raised: bool = False
 
     @property
     def keeps(self) -> bool:
         """Whether D is read, unless beta is zero in a call."""
         return self.beta not in (0.0, (0.0, 0.0)) or isinstance(self.beta, int)
+
+    def products(self, groups: int, shapes: Sequence[Any]) -> int:
+        """Return how many products the work-groups of a call compute; see `TilePlan.products`."""
+        return (shapes[self.result.parameter][2] if self.result.is_batched else 1) if self.is_raised else groups
 
     def is_for_any_sizes(self, shapes: Sequence[Any]) -> bool:
         """Return whether the kernel is as good as one that knows the sizes; see `TilePlan.is_for_any_sizes`."""

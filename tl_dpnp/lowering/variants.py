@@ -61,14 +61,20 @@ class Variant(NamedTuple):
     form: Form | None
     condition: Condition | None = None
 
+    @property
+    def is_raised(self) -> bool:
+        """Whether it is one product in place of the tiles of the program (`tl_dpnp.lowering.raising`)."""
+        return getattr(self.condition, "is_raised", False)
 
-def only_variant(has_matrix_product: bool, options: LoweringOptions) -> Variant | None:
+
+def only_variant(has_products: bool, options: LoweringOptions) -> Variant | None:
     """Return the variant where a glance says that there is but one, None where it takes `tl_dpnp.lowering`.
 
-    There is no choice where the options leave none, and other forms than the default one are for products of matrices.
+    There is no choice where the options leave none, and other forms than the default one are for products of matrices,
+    on CUDA devices also for those that are written tile by tile.
     """
     is_open = options.form is None or not FRAMES[options.form].takes_every_call
-    return None if is_open and has_matrix_product and not (options.debug or options.schedules) else Variant(None)
+    return None if is_open and has_products and not (options.debug or options.schedules) else Variant(None)
 
 
 def variants_to_json(variants: Sequence[Variant]) -> list[dict[str, Any]]:

@@ -111,7 +111,8 @@ class Inspection:
     @property
     def stats(self) -> Stats:
         """Counts of the disk cache and of kernels for sizes of calls, and the time spent compiling, so far."""
-        special = Stats(specialized=sum(1 for _ in self._specializations or ()))
+        special = Stats(specialized=sum(1 for _ in self._specializations or ()),
+                        raised=sum(made.compiled.plan.is_raised for _, made in self._made()))
         return functools.reduce(operator.add, (overloads.stats for overloads in self._all_overloads()), special)
 
     def _all_overloads(self) -> list[Overloads]:
@@ -370,6 +371,8 @@ def _variant_lines(overloads: Overloads, overload: Overload) -> Iterable[str]:
     for variant in overloads.variants(overload.device):
         if variant.form != overload.form and isinstance(variant.condition, FewGroups):
             yield "  where there are few work-groups, several work-items share each"
+    if any(variant.is_raised for variant in overloads.variants(overload.device)):
+        yield from (f"  a call was not one gemm: {reason}" for reason in overloads.program.cover.refused)
 
 
 def _plan_lines(plan: LaunchPlan) -> Iterable[str]:

@@ -76,7 +76,8 @@ class Stats:
     `compile_seconds` is wall-clock time, reading from the cache included; `cache_path` is the cache's folder, None
     where it is not used.  `driver_builds` counts how often the driver had to make machine code of SPIR-V, `tuned` the
     compilations in use whose schedules `Kernel.tune` found, `specialized` the sizes of calls that have kernels of their
-    own where the function leaves sizes open.
+    own where the function leaves sizes open, `raised` the compilations that are one gemm of whole matrices in place of
+    the tiles that the function is written with.
     """
 
     cache_path: str | None = None
@@ -86,6 +87,7 @@ class Stats:
     driver_builds: int = 0
     tuned: int = 0
     specialized: int = 0
+    raised: int = 0
 
     def __add__(self, other: Stats) -> Stats:
         """Return the counts of two kernels together."""

@@ -89,6 +89,7 @@ class Specializations:
             function = specialize(self._program.function, known)
         if function is None:
             return None
-        program = Program(function, self._program.text, self._program.defined)
+        program = Program(function, self._program.text, self._program.defined,
+                          takes_extents=self._program.takes_extents)
         overloads = Overloads(program, self._options, self._platform, self._queue)
         return Specialization(Binding(program, self._platform.arrays), overloads)

@@ -28,7 +28,9 @@ def variants_of(
 
     Raises what compiling the program raises, but for schedules that do not fit.
     """
-    only = only_variant(program.usage.has_matrix_product, options)
+    usage = program.usage
+    has_products = usage.has_matrix_product or (usage.has_tiles and device.has_persistent_blocks)
+    only = only_variant(has_products, options)
     if only is not None:
         return (only,)
     if cache is None:

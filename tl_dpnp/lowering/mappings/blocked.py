@@ -21,7 +21,7 @@ from tl_dpnp.lowering.body.building import call
 from tl_dpnp.lowering.body.tree import Argument, Body, Comparison, Constant, Evaluate, Expression, If, Name
 from tl_dpnp.lowering.layout import SubgroupLayout
 from tl_dpnp.lowering.mappings.block_tiles import BATCHES, FEW, TILES, Tile
-from tl_dpnp.lowering.mappings.mapping import Mapping
+from tl_dpnp.lowering.mappings.mapping import Mapping, OfProduct
 from tl_dpnp.lowering.mappings.persistent.staging import Persistent
 from tl_dpnp.lowering.plan import LaunchPlan
 from tl_dpnp.lowering.product_plans import LARGE, LARGE_OF_NARROW, PARTS, BlockPlan, BlockShape, MatrixSides
@@ -53,7 +53,7 @@ _ROWS, _COLUMNS = 128, (192, 128, 64)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Blocked(Mapping):
+class Blocked(OfProduct):
     """How a function runs in the blocked form: a kernel for tiles of each shape, and what the launch has to know."""
 
     form = "blocked"
@@ -80,13 +80,10 @@ class Blocked(Mapping):
 
     @property
     def awaits_call(self) -> bool:
-        return self.plan.is_for_few
+        return self.plan.is_for_few or super().awaits_call
 
     def __str__(self) -> str:
-        return f"blocked form, by {', or '.join(map(str, self.products))}"
-
-    def condition(self, analysis: Analysis) -> BlockPlan:
-        return self.plan
+        return f"blocked form{self.whose}, by {', or '.join(map(str, self.products))}"
 
     def whole(self, name: str) -> tuple[LaunchPlan, Body]:
         local_memory = max(shape.local_memory for shape in self.plan.shapes)

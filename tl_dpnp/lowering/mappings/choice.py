@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from tl_dpnp.language.printer import headline
 from tl_dpnp.lowering.analysis import Analysis
 from tl_dpnp.lowering.homes import class_at
 from tl_dpnp.lowering.mappings.frames import FRAMES
-from tl_dpnp.lowering.mappings.mapping import Mapping
+from tl_dpnp.lowering.mappings.mapping import Mapping, OfProduct
 from tl_dpnp.lowering.mappings.work_item import WorkItem
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.mappings.sub_group import SubGroups
 
-__all__ = ["base_mapping", "default_mapping", "mappings_of"]
+__all__ = ["base_mapping", "default_mapping", "mappings_of", "raising_remarks"]
 
 
 def base_mapping(analysis: Analysis) -> WorkItem | SubGroups:
@@ -39,10 +40,14 @@ def base_mapping(analysis: Analysis) -> WorkItem | SubGroups:
 def mappings_of(analysis: Analysis) -> tuple[Mapping, ...]:
     """Return the mappings that a program has for calls on a device, the first best; the last is for all the calls.
 
-    There is but one where the options ask for it.  Raises LoweringError where they ask for one that is not for the
+    There is but one where the options ask for it.  Calls that may be one product, though it is written tile by tile,
+    come first.  Raises LoweringError where they ask for one that is not for the
     program, and what `base_mapping` raises.
     """
     base, options = base_mapping(analysis), analysis.options
+    raised = tuple(_raised(analysis))
+    if raised and options.form is not None:
+        return raised
     is_open = options.form is None and not (base.is_given or options.schedules or options.debug)
     found: tuple[Mapping, ...] = (base,)
     for form, frame in FRAMES.items():
@@ -60,7 +65,29 @@ def mappings_of(analysis: Analysis) -> tuple[Mapping, ...]:
                 raise analysis.refusal(
                     f"@{analysis.parsed.name} cannot run in the {kind.form} form on {analysis.device.name}: that is "
                     f"for {kind.purpose} attributes and debug=True", "leave form= away")
-    return found
+    return (*raised, *found)
+
+
+def _raised(analysis: Analysis) -> Iterator[Mapping]:
+    """Yield the mappings for calls that are the product which a function was raised to, the first best."""
+    form = analysis.options.form
+    if form is not None and FRAMES[form].takes_every_call:
+        return
+    found = analysis.raised
+    if isinstance(found, Analysis):
+        yield from (each.of_raised(found) for each in mappings_of(found) if isinstance(each, OfProduct))
+
+
+def raising_remarks(analysis: Analysis) -> Iterator[str]:
+    """Yield what a user should know of calls of a program that is written tile by tile."""
+    found = analysis.raised
+    if isinstance(found, str):
+        yield f"the tiles are not raised to one gemm: {found}"
+    elif found is not None and analysis.options.form is None:
+        forms = " or ".join(each.form for each in _raised(analysis))
+        gemm = "; ".join(headline(operation) for operation in found.parsed.body)
+        yield f"calls whose tiles are the whole of {gemm}, each once, run as that in the {forms} form" if forms else (
+            f"{gemm}, which the tiles may be the whole of, has no form of its own")
 
 
 def _is_slower(mapping: Mapping, others: Sequence[Mapping]) -> bool:

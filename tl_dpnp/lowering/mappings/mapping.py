@@ -23,9 +23,10 @@ from tl_dpnp.target.core import Core
 
 if TYPE_CHECKING:
     from tl_dpnp.lowering.body.writer import BodyWriter
+    from tl_dpnp.lowering.product_plans import BlockPlan, TilePlan
     from tl_dpnp.lowering.tactics.team_products import TeamProduct
 
-__all__ = ["LoopMapping", "Mapping", "OfParts"]
+__all__ = ["LoopMapping", "Mapping", "OfParts", "OfProduct"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +120,36 @@ class LoopMapping(Mapping):
     def barrier(self) -> Intrinsic | None:
         """What waits for the other work-items of a work-group, None where there are none."""
         return None if self.frame.is_alone else intrinsics.barrier()
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfProduct(Mapping):
+    """A mapping for functions that are one product, whose tiles blocks compute whatever work-groups there are.
+
+    `raised` is the analysis of the ``gemm`` that a function was raised to, None where the function is that itself.
+    """
+
+    plan: TilePlan | BlockPlan
+    raised: Analysis | None = None
+
+    def of_raised(self, raised: Analysis) -> OfProduct:
+        """Return the mapping of a function that was raised to the one which has this mapping."""
+        return replace(self, raised=raised, plan=replace(self.plan, is_raised=True))
+
+    @property
+    def awaits_call(self) -> bool:
+        return self.raised is not None
+
+    def condition(self, analysis: Analysis) -> Condition:
+        return self.plan
+
+    def rewritten(self, analysis: Analysis) -> Analysis:
+        return analysis if self.raised is None else replace(self.raised, parsed=analysis.parsed)
+
+    @property
+    def whose(self) -> str:
+        """What is computed, in words, where it is not the function as it is written."""
+        return "" if self.raised is None else " of the gemm that all tiles are"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,7 +48,7 @@ _ELEMENTS, _RESULTS = ("f16", "bf16"), ("f16", "bf16", "f32")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PersistentGemm(mapping.Mapping):
+class PersistentGemm(mapping.OfProduct):
     """How a function runs in the tiled form: a kernel for tiles of each shape, and what the launch has to know."""
 
     form = "tiled"
@@ -68,10 +68,7 @@ class PersistentGemm(mapping.Mapping):
         return find_tiling(analysis.function, analysis.device, least, analysis.options.precision)
 
     def __str__(self) -> str:
-        return f"tiled form, by {', or '.join(map(str, self.products))}"
-
-    def condition(self, analysis: Analysis) -> TilePlan:
-        return self.plan
+        return f"tiled form{self.whose}, by {', or '.join(map(str, self.products))}"
 
     def whole(self, name: str) -> tuple[LaunchPlan, Body]:
         local_memory = max(shape.local_memory for shape in self.plan.shapes)

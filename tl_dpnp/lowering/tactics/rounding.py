@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from tl_dpnp.scalars import Precision
 
-__all__ = ["Engine", "Rounding", "hint", "rounding"]
+__all__ = ["Engine", "Rounding", "hint", "is_rounded", "rounding"]
 
 #: What multiplies: DPAS of so many lanes, the tiles of a processor, and two instructions of CUDA devices.
 Engine = Literal["dpas 8", "dpas 16", "amx", "mma.sync", "wgmma"]
@@ -38,11 +38,16 @@ def rounding(types: Sequence[str], precision: Precision, engine: Engine) -> Roun
     None where products of f32 may not lose what the engine would take from them.  Other types are never rounded;
     whether the engine takes them is another question.
     """
-    if tuple(types) == _F32:
+    if is_rounded(types):
         return _ROUNDED[engine].get(precision)
     return Rounding(types[0], types[1])
 
 
+def is_rounded(types: Sequence[str]) -> bool:
+    """Return whether products of these types are ever rounded."""
+    return tuple(types) == _F32
+
+
 def hint(types: Sequence[str]) -> str:
     """Return what to add to a message that an engine does not compute a product of `types`."""
-    return '; precision="high" or "default" would allow it' if tuple(types) == _F32 else ""
+    return '; precision="high" or "default" would allow it' if is_rounded(types) else ""

@@ -47,7 +47,7 @@ class Usage:
     A function makes use of the place of work-groups along the `indexing_axes`, and `has_axes` if it knows others than
     the first one.  It asks of the parameters at the positions `asked` whether there are arrays for them.  It
     `has_fixed_work` if linear algebra is all that a work-group does, once and on sizes that do not
-    vary.
+    vary.  It `has_tiles` if it multiplies cooperative matrices.
     """
 
     written: frozenset[int]
@@ -61,6 +61,7 @@ class Usage:
     relations: tuple[Relation, ...]
     has_fixed_work: bool
     has_matrix_product: bool
+    has_tiles: bool
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Set
 from dataclasses import astuple, replace
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tl_dpnp.errors import Diagnostic, Span, TLBindingError, TLError, TLTypeError
 from tl_dpnp.language.extents import AXES, Extents
@@ -16,6 +16,9 @@ from tl_dpnp.runtime.call.relations import Shapes
 from tl_dpnp.runtime.call.signature import CallSignature
 from tl_dpnp.scalars import INDEX
 
+if TYPE_CHECKING:
+    from tl_dpnp.lowering.raising.cover import Cover
+
 __all__ = ["Program"]
 
 
@@ -24,18 +27,19 @@ class Program:
 
     `defined` are the compile-time variables that the text was given, each with its value as text.  All else is derived,
     so this is also what a pickled kernel consists of.  Where the `interface` is known already, `function` may be what
-    reads the function, which calls of a kernel from the disk cache do without.
+    reads the function, which calls of a kernel from the disk cache do without.  With `takes_extents`, the last
+    parameters are the extents of the launch.
     """
 
     def __init__(
         self, function: Function | Callable[[], Function], text: str | None = None,
-        defined: tuple[tuple[str, str], ...] = (), interface: Interface | None = None,
+        defined: tuple[tuple[str, str], ...] = (), interface: Interface | None = None, takes_extents: bool = False,
     ) -> None:
-        self.text, self.defined = text, defined
+        self.text, self.defined, self.takes_extents = text, defined, takes_extents
         self._function, self._interface = function, interface
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Program, (self.function, self.text, self.defined)
+        return Program, (self.function, self.text, self.defined, None, self.takes_extents)
 
     @functools.cached_property
     def function(self) -> Function:
@@ -97,7 +101,14 @@ class Program:
         """The program that devices run where a launch has several axes: its last parameters are the extents."""
         from tl_dpnp.lowering.grid import along_one_axis  # brings all instructions
 
-        return Program(lambda: along_one_axis(self.function), self.text, self.defined)
+        return Program(lambda: along_one_axis(self.function), self.text, self.defined, takes_extents=True)
+
+    @functools.cached_property
+    def cover(self) -> Cover:
+        """What calls make of the product that the function was raised to."""
+        from tl_dpnp.lowering.raising.cover import Cover  # which few programs need
+
+        return Cover(self.function, self.takes_extents)
 
     def without(self, absent: Set[str]) -> Program:
         """Return the program of calls that give None for some parameters, and arrays for all others; it lacks these."""

@@ -59,7 +59,8 @@ def analyse(function: ops.Function) -> Usage:
                  frozenset(position for position, each in enumerate(function.parameters) if each.name in asked),
                  tuple(dict.fromkeys(walk.relations)), _has_fixed_work(function), any(
                      isinstance(operation, ops.Contraction) and operation.is_matrix_product
-                     for operation in function.body.walk()))
+                     for operation in function.body.walk()),
+                 any(isinstance(operation, ops.CooperativeMatrixMulAdd) for operation in function.body.walk()))
 
 
 def interface_of(function: ops.Function) -> Interface:

@@ -12,7 +12,7 @@ from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64
 from tl_dpnp.runtime.call.scalar_arguments import carrying_type
 from tl_dpnp.runtime.cuda import driver_adapter as driver
-from tl_dpnp.runtime.cuda.tiles import append_factors, units_found
+from tl_dpnp.runtime.cuda.tiles import append_factors, raised_misfit, units_found
 from tl_dpnp.scalars import F64, ScalarType
 
 __all__ = ["BlockCall", "block_call", "misfit"]
@@ -41,18 +41,19 @@ def _product(blocks: BlockPlan, call: BoundCall) -> tuple[int, int, int]:
     return result[rows], result[1 - rows], left[1 - blocks.left.side_mode]  # type: ignore[return-value]
 
 
-def misfit(blocks: BlockPlan, call: BoundCall, units: int) -> str | None:
+def misfit(blocks: BlockPlan, binding: Binding, call: BoundCall, units: int) -> str | None:
     """Return what hinders a call from the blocked form on so many multiprocessors, or None if nothing does."""
     m, n, k = _product(blocks, call)
+    products = blocks.products(call.groups, [argument.shape for argument in call.arguments])
     if m * n * k < max(1, blocks.least):
         return f"products of {m} x {n} x {k} are too small"
-    if blocks.is_for_few and call.groups > units:
-        return f"{call.groups} products are more than {units} multiprocessors"
-    if not blocks.result.is_batched and call.groups != 1:
+    if blocks.is_for_few and products > units:
+        return f"{products} products are more than {units} multiprocessors"
+    if not blocks.result.is_batched and products != 1:
         return f"{call.groups} work-groups have one result"
-    if max(m, n, k, *(shape.tiles(m, n) * call.groups * PARTS[-1] for shape in blocks.shapes)) > _MOST:
-        return f"{call.groups} products of {m} x {n} x {k} have too many tiles"
-    return None
+    if max(m, n, k, *(shape.tiles(m, n) * products * PARTS[-1] for shape in blocks.shapes)) > _MOST:
+        return f"{products} products of {m} x {n} x {k} have too many tiles"
+    return raised_misfit(binding, call) if blocks.is_raised else None
 
 
 def block_call(
@@ -60,10 +61,11 @@ def block_call(
 ) -> BlockCall:
     """Return a call for which there is no `misfit`; `flat` are its arguments for the other forms."""
     m, n, k = _product(blocks, call)
-    number, parts = blocks.choice(m, n, k, call.groups, lambda number, parts: units_found(
+    products = blocks.products(call.groups, [argument.shape for argument in call.arguments])
+    number, parts = blocks.choice(m, n, k, products, lambda number, parts: units_found(
         blocks.shapes[number], parts, function, units))
     shape = blocks.shapes[number]
-    values: list[Any] = [*map(Int64, (number, m, n, k, call.groups, blocks.keeps))]
+    values: list[Any] = [*map(Int64, (number, m, n, k, products, blocks.keeps))]
     result = binding.parameters[blocks.result.parameter].type
     assert isinstance(result, MemrefType)
     carrier = ctypes.c_double if result.element.part == F64 else ctypes.c_float
@@ -79,5 +81,5 @@ def block_call(
     values += [None] * len(addresses)
     positions = [scalar.position for scalar in scalars if carrying_type(scalar.type) is carrier]
     given = [number for number, parameter in enumerate(binding.parameters) if isinstance(parameter.type, ScalarType)]
-    return BlockCall(shape, shape.tiles(m, n) * call.groups, parts, FlatArguments(values, addresses, scalars, ()),
+    return BlockCall(shape, shape.tiles(m, n) * products, parts, FlatArguments(values, addresses, scalars, ()),
                      parts == 1 and sorted(positions) == given)

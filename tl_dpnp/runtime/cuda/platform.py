@@ -76,7 +76,7 @@ class CudaPlatform:
             return None if condition.holds(call.groups, device.compute_units) else (
                 f"{call.groups} work-groups are not few for {device.compute_units} multiprocessors")
         if isinstance(condition, BlockPlan):
-            return blocks.misfit(condition, call, device.compute_units)
+            return blocks.misfit(condition, binding, call, device.compute_units)
         assert isinstance(condition, TilePlan)
         return tiles.misfit(condition, binding, call)
 

@@ -14,10 +14,11 @@ from tl_dpnp.lowering.product_plans import PARTS, BlockShape, Factor, MatrixMap,
 from tl_dpnp.runtime.call.arguments import BoundCall, MemrefArgument
 from tl_dpnp.runtime.call.binding import Binding
 from tl_dpnp.runtime.call.flattening import FlatArguments, Int64, Scalar
+from tl_dpnp.runtime.call.overlap import overlap_of
 from tl_dpnp.runtime.cuda import driver_adapter as driver
 from tl_dpnp.runtime.cuda.arrays import MAP_ALIGNMENT, is_aligned
 
-__all__ = ["TileCall", "append_factors", "misfit", "tile_call", "units_found"]
+__all__ = ["TileCall", "append_factors", "misfit", "raised_misfit", "tile_call", "units_found"]
 
 #: Bounds of strides (in bytes) and sizes.
 _MOST_STRIDE, _MOST_SIZE = 1 << 40, 1 << 32
@@ -72,11 +73,11 @@ def misfit(tiles: TilePlan, binding: Binding, call: BoundCall) -> str | None:
     m, n, k = _product(tiles, call)
     if m * n * k < max(1, tiles.least):
         return f"products of {m} x {n} x {k} are too small"
-    if not tiles.result.is_batched and call.groups != 1:
+    products = tiles.products(call.groups, [argument.shape for argument in call.arguments])
+    if not tiles.result.is_batched and products != 1:
         return f"{call.groups} work-groups have one result"
-    count = max(shape.tiles(m, n) for shape in tiles.shapes) * call.groups
-    if count * PARTS[-1] > _MOST_TILES:
-        return f"{call.groups} products of {m} x {n} have too many tiles"
+    if max(shape.tiles(m, n) for shape in tiles.shapes) * products * PARTS[-1] > _MOST_TILES:
+        return f"{products} products of {m} x {n} have too many tiles"
     for entry, box in zip((tiles.left, tiles.right, tiles.result), tiles.shapes[0].boxes, strict=True):
         matrix = _matrix(entry, box, binding, call)
         name = f"%{binding.parameters[entry.parameter].name}"
@@ -92,7 +93,19 @@ def misfit(tiles: TilePlan, binding: Binding, call: BoundCall) -> str | None:
             return f"parts of {name} overlap or are interleaved"
         if max(matrix.strides) >= _MOST_STRIDE or max(matrix.sizes) > _MOST_SIZE:
             return f"{name} is too large"
-    return None
+    return raised_misfit(binding, call) if tiles.is_raised else None
+
+
+def raised_misfit(binding: Binding, call: BoundCall) -> str | None:
+    """Return why the tiles that a call computes are not the product that its function was raised to.
+
+    Which arrays overlap is looked at once for all calls with arrays like these, as elsewhere (docs/calling.md).
+    """
+    found = overlap_of(binding.program, call)
+    if found is not None:
+        return found[1]
+    shapes = [argument.shape if isinstance(argument, MemrefArgument) else () for argument in call.arguments]
+    return binding.program.cover.misfit(shapes, call.extents)
 
 
 def units_found(shape: BlockShape | TileShape, parts: int, function: driver.Function, units: int) -> int:
@@ -109,18 +122,19 @@ def tile_call(
 ) -> TileCall:
     """Return a call for which there is no `misfit`; `flat` are its arguments for the other forms."""
     m, n, k = _product(tiles, call)
-    choice = tiles.choice(m, n, k, call.groups, lambda number, cluster: units_found(
+    products = tiles.products(call.groups, [argument.shape for argument in call.arguments])
+    choice = tiles.choice(m, n, k, products, lambda number, cluster: units_found(
         tiles.shapes[number], cluster, function, units))
     shape, together = tiles.shapes[choice.shape], choice.together
     counts = [-(-size // part) for size, part in ((m, shape.rows * together), (n, shape.columns), (k, tiles.depth))]
-    values: list[Any] = [*map(Int64, (choice.shape, *counts, call.groups, together))]
+    values: list[Any] = [*map(Int64, (choice.shape, *counts, products, together))]
     scalars = append_factors(values, (tiles.alpha, tiles.beta), flat, ctypes.c_float)
     maps = (tiles.left, tiles.right, tiles.result)
     matrices = tuple(_matrix(entry, box, binding, call) for entry, box in zip(maps, shape.boxes, strict=True))
-    clusters = shape.tiles(m, n, together) * call.groups
+    clusters = shape.tiles(m, n, together) * products
     if together > 1:  # they stay
         clusters = min(clusters, function.clusters(_LANES * shape.warps, shape.local_memory, together))
-    return TileCall(shape, FlatArguments(values, (), scalars, ()), shape.tiles(m, n) * call.groups, choice.cluster,
+    return TileCall(shape, FlatArguments(values, (), scalars, ()), shape.tiles(m, n) * products, choice.cluster,
                     clusters * choice.cluster, matrices)
 
 
