@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.campaigns import __main__ as command
-from tests.campaigns import evaluation, fusion, matrices, planted, products, programs, quick, text
+from tests.campaigns import evaluation, fusion, matrices, planted, products, programs, quick, raising, text
 from tests.campaigns.campaign import run_campaign
 from tests.campaigns.outcome import Outcome, case_seeds
 from tests.campaigns.planted import TOO_LARGE
@@ -79,7 +79,8 @@ def test_a_case_is_repeated_by_its_seed() -> None:
     first, second = case_seeds(SEED), case_seeds(SEED)
     assert list(itertools.islice(first, 9)) == list(itertools.islice(second, 9))
     assert next(case_seeds(77)) == 77
-    for campaign in (programs.CAMPAIGN, evaluation.CAMPAIGN, matrices.CAMPAIGN, products.CAMPAIGN, text.CAMPAIGN):
+    for campaign in (programs.CAMPAIGN, evaluation.CAMPAIGN, matrices.CAMPAIGN, products.CAMPAIGN, text.CAMPAIGN,
+                     raising.CAMPAIGN):
         for kind in campaign.kinds:
             cases = [campaign.make(kind, 3) for _ in range(2)]
             assert campaign.text(kind, cases[0]) == campaign.text(kind, cases[1])
@@ -130,6 +131,13 @@ def test_a_printer_that_changes_a_program_is_found(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(evaluation, "print_module", lambda *given: plain(*given).replace("mul", "add"))
     verdicts = [evaluation.check("older", evaluation.make("older", seed)) for seed in range(12)]
     assert any(verdict.failure == "read differently: the dialects 0.3, 0.4" for verdict in verdicts)
+
+
+def test_a_call_that_is_not_compared_with_its_product_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    verdicts = [raising.check(kind, raising.make(kind, seed)) for kind in raising.CAMPAIGN.kinds for seed in range(12)]
+    assert not any(verdict.failure for verdict in verdicts)
+    monkeypatch.setattr(raising.Cover, "misfit", lambda *_: None)
+    assert any(raising.check("mistaken", raising.make("mistaken", seed)).failure for seed in range(12))
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
