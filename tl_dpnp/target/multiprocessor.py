@@ -20,7 +20,8 @@ class TileSpeed:
     """How fast tiles of one shape of the blocked form are computed, by what operands are rounded to.
 
     `blocks` that have room make so many `multiplications` a cycle together, and one `alone` that share of them.  A tile
-    takes `start` cycles besides its products, and `sharing` more where blocks share its sums.
+    takes `start` cycles besides its products, `kept` more where it is added to, and `sharing` more where blocks share
+    its sums.
     """
 
     operands: str
@@ -31,6 +32,7 @@ class TileSpeed:
     alone: float = 1.0
     start: float = 3000
     sharing: float = 3000
+    kept: float = 0
 
 
 @dataclass(frozen=True)

@@ -295,7 +295,8 @@ def _cycles(tile: Tile, found: SoleProduct, numbers: BlockedNumbers) -> float:
     m, n, k = found.sizes
     speed = numbers.speed(found.elements[0].name, tile.rows, tile.columns, is_known=True)
     sums = -(-k // tile.depth) * tile.depth * tile.rows * tile.columns
-    return -(-m // tile.rows) * -(-n // tile.columns) * (sums / speed.multiplications + speed.start)
+    start = speed.start + found.keeps * speed.kept
+    return -(-m // tile.rows) * -(-n // tile.columns) * (sums / speed.multiplications + start)
 
 
 def _shape(product: BlockedProduct, operands: str, numbers: BlockedNumbers, is_known: bool = False) -> BlockShape:
