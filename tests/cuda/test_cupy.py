@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import inspect
 import pathlib
 import re
@@ -330,6 +331,30 @@ def test_code_that_is_not_followed_sees_what_was_computed():
         mine, theirs = random(3, 4), random(3, 4)
         compare("the result", fuse(function)(mine), function(theirs))
         np.testing.assert_array_equal(seen[-2], seen[-1])
+
+
+def test_code_in_c_changes_and_returns_the_lists_that_it_is_given():
+    heap, lists = [], ([-1, 3], [0, 2])
+
+    def function(x, number):
+        y = x * 2
+        heapq.heappush(heap, (number, y))
+        heapq.heappush(heap, (number + 0.5, [x, {"y": y}]))
+        largest = max(*lists)
+        largest.append(number)
+        y += 1
+        return y, largest is lists[1]
+
+    fused = fuse(function)
+    for number in (3, 1, 2):
+        x = random(3, seed=number)
+        y, is_second = fused(x, number)
+        compare("what was changed later", y, x * 2 + 1)
+        assert is_second
+        held = dict(heap)
+        assert held[number] is held[number + 0.5][1]["y"] is y
+        assert held[number + 0.5][0] is x
+    assert (lists[1], [number for number, _ in sorted(heap)]) == ([0, 2, 3, 1, 2], [1, 1.5, 2, 2.5, 3, 3.5])
 
 
 def test_generators_and_what_outlives_the_trace_hold_arrays():

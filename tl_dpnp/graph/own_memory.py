@@ -11,7 +11,7 @@ from tl_dpnp.graph.partition import substitute
 from tl_dpnp.graph.plan import array_at
 from tl_dpnp.runtime.array_package import array_around, settles_in_place
 
-__all__ = ["give_arrays", "give_each_memory_of_its_own"]
+__all__ = ["array_for", "give_arrays", "give_each_memory_of_its_own"]
 
 
 def give_each_memory_of_its_own(trace: Any, lazies: Sequence[Any]) -> None:
@@ -40,7 +40,17 @@ def give_arrays(trace: Any) -> None:
     known = trace.known.by_lazy()
     for lazy in trace.live():
         if id(lazy) not in known:
-            content = trace.array_of(lazy)
-            if trace.known.lazy_of(content) is not None:  # another object has that one
-                content = array_at(trace.view_of(lazy), trace.registers)
-            trace.known.add(array_around(content), lazy)
+            array_for(trace, lazy)
+
+
+def array_for(trace: Any, lazy: Any) -> Any:
+    """Return an array on the memory of a lazy one, which stands for it from now on; the caller's own has itself."""
+    own = trace.known.original(lazy)
+    if own is not lazy:
+        return own
+    content = trace.array_of(lazy)
+    if trace.known.lazy_of(content) is not None:  # another object has that one
+        content = array_at(trace.view_of(lazy), trace.registers)
+    array = array_around(content)
+    trace.known.add(array, lazy)
+    return array
