@@ -239,6 +239,14 @@ def test_a_missing_attribute_that_appears_is_seen(kind):
         compare("there", function(A, state), A * 4)
         del state.extra
         compare("missing again", function(A, state), A * 1)
+        assert function.stats.plan_hits == 1
+
+
+def test_an_empty_slot_of_an_object_of_the_function_s_own_keeps_the_plan():
+    f = fuse(lambda x: x * getattr(WithSlot(), "extra", 2))
+    for _ in range(3):
+        compare("missing", f(A), A * 2)
+    assert f.stats.plan_hits == 2
 
 
 @pytest.mark.parametrize("value", [[1, 2], (3, 4), {"a": 1}, {1, 2}, "ab", range(3), np.arange(3)])

@@ -119,15 +119,17 @@ class AttributeWatcher(ComparisonWatcher):
     def _missing(self, owner: Any, name: str) -> None:
         """Guard that an object has no such attribute; what the getter of a property reads is guarded already.
 
-        A slot that nothing was assigned to is no attribute either."""
+        An attribute of an object that was there before is missing, too, where it is a slot without a value.
+        """
         place = self.place_of(self._itself(owner)) if isinstance(owner, xp.ndarray) else None
         if place is not None:
             bare = self.guards.child(self.guards.constant(xp.ndarray), "without", (place, name))
             if bare.guard is None:
                 self.guards.require(bare, "bare", (place, name))
-        if is_plain(owner) or not isinstance(found_in(type(owner), name), types.MemberDescriptorType | None):
+        known, found = self._known.get(id(owner)), found_in(type(owner), name)
+        is_slot = isinstance(found, types.MemberDescriptorType) and known is not None
+        if is_plain(owner) or (found is not None and not is_slot):
             return
-        known = self._known.get(id(owner))
         of = self.guards.constant(owner if isinstance(owner, type | types.ModuleType) else type(owner))
         missing = self.guards.child(of if known is None else known[1], "without", name)
         if missing.guard is None:
