@@ -22,7 +22,7 @@ from tl_dpnp.graph.function_wrapper import FunctionWrapper
 from tl_dpnp.graph.held import references
 from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.namespace import RECORDED_OPERATORS, REFLECTED_OPERATORS, recorded_version
-from tl_dpnp.graph.own_memory import array_for
+from tl_dpnp.graph.own_memory import in_memory
 from tl_dpnp.graph.plain_hooks import OPERATORS, PlainHooks
 from tl_dpnp.graph.purity import CHANGING_METHODS, OF_FRAMES, PURE_TYPES, is_pure_function, is_user_code
 from tl_dpnp.graph.replacing import replacing
@@ -529,31 +529,12 @@ class Interceptor(Apart):
 
     def _foreign(self, function: Any, rearranges: bool, is_user: bool, /, *arguments: Any, **keywords: Any) -> Any:
         if not (is_user or rearranges or settles_in_place):  # code in C may look for arrays that are in memory
-            given = [*map(self._contents, arguments)]
-            return self.done_apart(function, *given, **self._contents(keywords))
+            given = [in_memory(self.trace, argument) for argument in arguments]
+            return self.done_apart(function, *given, **in_memory(self.trace, keywords))
         values = [*arguments, *keywords.values()]
         if is_user or (self.is_copied_apart if rearranges else self.is_called_apart)(function, values):
             return self.done_apart(function, *arguments, **keywords)
         return function(*arguments, **keywords)
-
-    def _contents(self, value: Any, seen: frozenset[int] = frozenset()) -> Any:
-        """Return what code in C is given for an argument: arrays in memory for lazy ones.
-
-        They are put into lists and dicts, which it may change or return; `seen` are those that a value is in.
-        """
-        kind = type(value)
-        if kind is LazyArray:
-            self.trace.escape(value)
-            return array_for(self.trace, value)
-        if kind is tuple:
-            parts = tuple([self._contents(part, seen) for part in value])
-            return value if all(map(operator.is_, parts, value)) else parts
-        if kind in (list, dict) and id(value) not in seen:
-            for key, part in enumerate(value) if kind is list else value.items():
-                found = self._contents(part, seen | {id(value)})
-                if found is not part:
-                    value[key] = found
-        return value
 
     def take_in(self, value: Any) -> None:
         """Take in what a function of dpnp is given; there is nothing to do where nothing is observed."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 from tl_dpnp.graph.extents import base_of
+from tl_dpnp.graph.lazy import LazyArray
 from tl_dpnp.graph.nodes import Array, Node
 from tl_dpnp.graph.partition import substitute
 from tl_dpnp.graph.plan import array_at
 from tl_dpnp.runtime.array_package import array_around, settles_in_place
 
-__all__ = ["array_for", "give_arrays", "give_each_memory_of_its_own"]
+__all__ = ["give_arrays", "give_each_memory_of_its_own", "in_memory"]
 
 
 def give_each_memory_of_its_own(trace: Any, lazies: Sequence[Any]) -> None:
@@ -40,10 +42,10 @@ def give_arrays(trace: Any) -> None:
     known = trace.known.by_lazy()
     for lazy in trace.live():
         if id(lazy) not in known:
-            array_for(trace, lazy)
+            _array_for(trace, lazy)
 
 
-def array_for(trace: Any, lazy: Any) -> Any:
+def _array_for(trace: Any, lazy: Any) -> Any:
     """Return an array on the memory of a lazy one, which stands for it from now on; the caller's own has itself."""
     own = trace.known.original(lazy)
     if own is not lazy:
@@ -54,3 +56,23 @@ def array_for(trace: Any, lazy: Any) -> Any:
     array = array_around(content)
     trace.known.add(array, lazy)
     return array
+
+
+def in_memory(trace: Any, value: Any, seen: frozenset[int] = frozenset()) -> Any:
+    """Return what code in C is given for an argument: arrays in memory for lazy ones.
+
+    They are put into lists and dicts, which it may change or return; `seen` are those that a value is in.
+    """
+    kind = type(value)
+    if kind is LazyArray:
+        trace.escape(value)
+        return _array_for(trace, value)
+    if kind is tuple:
+        parts = tuple([in_memory(trace, part, seen) for part in value])
+        return value if all(map(operator.is_, parts, value)) else parts
+    if kind in (list, dict) and id(value) not in seen:
+        for key, part in enumerate(value) if kind is list else value.items():
+            found = in_memory(trace, part, seen | {id(value)})
+            if found is not part:
+                value[key] = found
+    return value
