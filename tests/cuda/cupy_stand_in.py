@@ -99,6 +99,8 @@ class ndarray:  # noqa: N801  # CuPy's name
             return self
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         dtype = np.dtype(dtype)
+        if dtype.hasobject:
+            raise ValueError(f"Unsupported dtype {dtype}")
         if strides is None:
             strides = np.empty(shape, dtype, order).strides if np.prod(shape) else [dtype.itemsize] * len(shape)
         if not np.prod(shape):
