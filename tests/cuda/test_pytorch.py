@@ -474,8 +474,11 @@ def test_what_is_left_is_an_error_where_that_is_asked_for(fuse):
 
 
 def test_options_that_are_not_understood_are_refused(fuse):
-    with pytest.raises(TLTypeError, match="on_break='loud'"):
-        fuse(attention, on_break="loud")
+    for options, words in (({"on_break": "loud"}, "on_break='loud'"), ({"fullgraph": "yes"}, "fullgraph='yes'"),
+                           ({"dynamic": 3}, "dynamic=3"), ({"recompile_limit": 0}, "recompile_limit=0"),
+                           ({"fullgraph": True, "on_break": "warn"}, "leave one of them out")):
+        with pytest.raises(TLTypeError, match=words):
+            fuse(attention, **options)
     with pytest.raises(UnsupportedError, match=r"torch\._dynamo\.config\.recompile_limit"):
         fuse(attention, recompile_limit=3)(*[random(2, 3, 4)] * 3)
     with pytest.raises(TLTypeError, match="a function, not a int"):

@@ -19,6 +19,7 @@ from tl_dpnp.errors import TLTypeError, UnsupportedError
 from tl_dpnp.graph.breaks import Break, listing, refusal
 from tl_dpnp.graph.explain import Explanation
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
+from tl_dpnp.graph.fuse_options import check_options
 from tl_dpnp.graph.history import History
 from tl_dpnp.graph.interception import Interceptor, called_method
 from tl_dpnp.graph.keys import CallKey
@@ -49,7 +50,6 @@ from tl_dpnp.runtime.watching import MACHINE_CODE, door
 
 __all__ = ["FusedFunction", "explain", "fuse"]
 
-_BREAKS = ("quiet", "warn", "error")
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 #: Values of a number with plans of their own after which it is said that there are many.
@@ -67,7 +67,7 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
     ) -> None:
         code = function_of(function)
         if code is None or dpnp_name(function) is not None:
-            what = "one of dpnp's; tl_dpnp.xp has those" if code else f"a {type(function).__name__}"
+            what = f"one of {NAME}'s; tl_dpnp.xp has those" if code else f"a {type(function).__name__}"
             raise TLTypeError(f"fuse takes a Python function, not {what}"
                               + ("; tl_dpnp.compile takes source text" if isinstance(function, str) else ""))
         if isinstance(function, Kernel):
@@ -521,16 +521,7 @@ def fuse(
 
     Raises `TLTypeError` for options that are not understood, `UnsupportedError` for generators and coroutines.
     """
-    if on_break not in _BREAKS:
-        raise TLTypeError(f"on_break={on_break!r} is not understood: it takes {', '.join(map(repr, _BREAKS))}")
-    if not isinstance(fullgraph, bool):
-        raise TLTypeError(f"fullgraph={fullgraph!r} is not understood: it takes True or False")
-    if fullgraph and on_break == "warn":
-        raise TLTypeError("fullgraph=True raises an error for breaks, on_break='warn' does not: leave one of them out")
-    if not isinstance(recompile_limit, int) or isinstance(recompile_limit, bool) or recompile_limit < 1:
-        raise TLTypeError(f"recompile_limit={recompile_limit!r} is not understood: it takes a number from 1")
-    if dynamic is not None and not isinstance(dynamic, bool):
-        raise TLTypeError(f"dynamic={dynamic!r} is not understood: it takes None, True or False")
+    check_options(fullgraph, on_break, recompile_limit, dynamic)
 
     def decorate(function: Any) -> Any:
         if isinstance(function, classmethod | staticmethod):

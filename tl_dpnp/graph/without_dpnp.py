@@ -13,10 +13,10 @@ from typing import Any
 
 from tl_dpnp.errors import TLTypeError, UnsupportedError
 from tl_dpnp.graph.function_wrapper import FunctionWrapper
+from tl_dpnp.graph.fuse_options import check_options
 
 __all__ = ["FusedFunction", "explain", "fuse"]
 
-_BREAKS = ("quiet", "warn", "error")
 _NAMES = {"cupy": "CuPy", "torch": "PyTorch"}
 #: How deep arrays are looked for in lists, tuples and dicts.
 _DEPTH = 4
@@ -95,7 +95,7 @@ class FusedFunction(FunctionWrapper):
 def _fuse_of(package: str) -> Callable[..., Any]:
     if importlib.util.find_spec(package) is None:
         others = [name for name in _NAMES if importlib.util.find_spec(name) is not None]
-        has = f"{_NAMES[package]} is not installed here" if others else (
+        has = f"{_NAMES[package]}, which is not installed here" if others else (
             "dpnp, CuPy or PyTorch, and none of them is installed here")
         raise UnsupportedError(f"fuse needs {has}: docs/installing.md and docs/cuda.md say how")
     if package == "cupy":
@@ -181,8 +181,7 @@ def fuse(
     Raises `TLTypeError` for options that are not understood, and `UnsupportedError` for a `recompile_limit` with
     PyTorch's tensors, which is one of PyTorch's settings: ``torch._dynamo.config.recompile_limit``.
     """
-    if on_break not in _BREAKS:
-        raise TLTypeError(f"on_break={on_break!r} is not understood: it takes {', '.join(map(repr, _BREAKS))}")
+    check_options(fullgraph, on_break, recompile_limit, dynamic)
     options = {"fullgraph": fullgraph, "on_break": on_break, "recompile_limit": recompile_limit, "dynamic": dynamic}
 
     def decorate(function: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tl_dpnp import config
 from tl_dpnp.errors import TLTypeError, UnsupportedError
+from tl_dpnp.graph.fuse_options import check_options
 from tl_dpnp.runtime.watching import door
 from tl_dpnp.target.targets import TARGETS
 
@@ -22,8 +23,6 @@ __all__ = ["FusedFunction", "fuse"]
 
 #: Ways in which arguments share memory that a function is kept compiled for, at most: the first ones go.
 WAYS = 64
-
-_BREAKS = ("quiet", "warn", "error")
 
 
 class FusedFunction:
@@ -141,8 +140,7 @@ def fuse(
     Raises `TLTypeError` for options that are not understood, and `UnsupportedError` for a `recompile_limit`, which is
     one of PyTorch's settings: ``torch._dynamo.config.recompile_limit``.
     """
-    if on_break not in _BREAKS:
-        raise TLTypeError(f"on_break={on_break!r} is not understood: it takes {', '.join(map(repr, _BREAKS))}")
+    check_options(fullgraph, on_break, recompile_limit, dynamic)
     if recompile_limit != 8:
         raise UnsupportedError("recompile_limit= is for functions of dpnp's; for those of PyTorch, set "
                                "torch._dynamo.config.recompile_limit")
