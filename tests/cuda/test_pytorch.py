@@ -568,6 +568,22 @@ def test_that_tensors_share_memory_in_another_way_is_an_error_where_that_is_aske
     assert torch.equal(memory, torch.arange(64.0, device=DEVICE))
 
 
+def test_modules_may_come_to_have_the_same_parameter(fuse):
+    first, second = torch.nn.Linear(3, 3, device=DEVICE), torch.nn.Linear(3, 3, device=DEVICE)
+
+    @fuse
+    @torch.no_grad()
+    def averaged():
+        for own, other in zip(first.parameters(), second.parameters(), strict=True):
+            own.mul_(0.5).add_(other, alpha=0.5)
+
+    averaged()
+    first.weight = second.weight
+    expected = second.weight.detach() * 0.75
+    averaged()
+    torch.testing.assert_close(second.weight.detach(), expected)
+
+
 def test_variables_may_share_memory_with_tensors_that_are_written(fuse):
     mine, its = (torch.arange(64.0, device=DEVICE) for _ in range(2))
 

@@ -191,7 +191,7 @@ class CompiledGraph:
         if derives_forward():
             return "kernels compute no forward-mode derivatives"
         if self._writes:
-            shared = sharing(arguments)
+            shared = sharing(arguments, True)  # nothing guards that parameters of modules are different ones
             if self._shared is None:
                 self._shared = shared
             if shared != self._shared:

@@ -19,10 +19,11 @@ __all__ = ["Sharing", "sharing"]
 Sharing = tuple[tuple[Any, ...], ...]
 
 
-def sharing(arguments: Iterable[Any]) -> Sharing:
+def sharing(arguments: Iterable[Any], with_same: bool = False) -> Sharing:
     """Return how tensors among arguments, and in their lists, tuples and dicts, share memory; empty where none do.
 
-    Tensors without memory, such as those that transforms of functions pass on, share none.
+    That one is given twice counts only `with_same`.  Tensors without memory, such as those that transforms of functions
+    pass on, share none.
     """
     if torch.compiler.is_compiling():
         return ()
@@ -41,7 +42,7 @@ def sharing(arguments: Iterable[Any]) -> Sharing:
         (place, other, start - first, _layout(tensors[place]), _layout(tensors[other]))
         for place, (first, size) in enumerate(ranges)
         for other, (start, length) in enumerate(ranges[place + 1 :], place + 1)
-        if tensors[place] is not tensors[other] and first < start + length and start < first + size
+        if (with_same or tensors[place] is not tensors[other]) and first < start + length and start < first + size
     )
 
 
