@@ -77,7 +77,8 @@ def _targets(instruction: Instruction) -> list[int]:
 
 def straight_run(instructions: Sequence[Instruction], multiples: Collection[int] = (1,)) -> list[Instruction]:
     """Return the instructions without a branch or a barrier among them that have the most DPAS, a multiple of one of
-    `multiples`; of several those with most of it, and nothing where there are none.
+    `multiples`; of several those with most of it, and nothing where there are none.  They end at the last DPAS: what
+    follows stores its results.
 
     That is what a product whose k is short spends its time in: other loops are of paths that it does not take.
     """
@@ -91,7 +92,8 @@ def straight_run(instructions: Sequence[Instruction], multiples: Collection[int]
         if entry.name in _JUMPS or entry.is_barrier:
             runs.append([])
     own = [run for run in runs if any(mix(run)["dpas"] % each == 0 for each in multiples)]
-    return max(own, key=lambda run: (mix(run)["dpas"], -len(run)), default=[])
+    run = max(own, key=lambda run: (mix(run)["dpas"], -len(run)), default=[])
+    return run[: max((place for place, entry in enumerate(run, 1) if entry.name == "dpas"), default=0)]
 
 
 def main_part(instructions: Sequence[Instruction], multiples: Collection[int]) -> tuple[list[Instruction], bool]:

@@ -39,8 +39,8 @@ class Resources:
     `instructions` counts all of the kernel; `loop` those of its inner loop, by name; `dpas_clocks` are the clocks that
     the loop's DPAS keep a matrix engine busy and `loaded` the bytes of the registers that an iteration loads.
     `engines` and `cache_bytes` are those of a core (`OfflineTarget`).  Where k is one step of the matrix engine, or a
-    panel of few, there is no loop: it `is_straight`, and `loop` counts the instructions around its DPAS up to the next
-    branches and barriers.
+    panel of few, there is no loop: it `is_straight`, and `loop` counts the instructions around its DPAS from the branch
+    or the barrier before up to the last one.
     """
 
     registers: int
