@@ -441,7 +441,7 @@ def test_a_signature_and_a_device_are_an_error():
 def test_a_dpas_of_other_types_is_found(transposes, monkeypatch):
     monkeypatch.setattr("tl_dpnp.kernels.dpas.functions._opencl_name",
                         lambda row: "_Z38intel_sub_group_f16_f16_matrix_mad_k16Dv8_sDv8_iDv8_f")
-    faults = r"it has 64 dpas of dpas_f32_bf16\S+ instead of 66; it has a dpas of other types"
+    faults = r"it has \d+ dpas of dpas_f32_bf16\S+ instead of \d+; it has a dpas of other types"
     with pytest.raises(LoweringError, match=faults):
         tl_dpnp.compile(gemm("bf16", "f32", transposes=transposes), cache=False).compile_offline("pvc")
 

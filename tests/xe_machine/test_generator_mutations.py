@@ -15,6 +15,7 @@ from tests.runtime.support import needs_tools
 from tests.xe_machine.errors import MachineError
 from tests.xe_machine.products import Product, binary_of, compiled, wrong
 from tl_dpnp.kernels.dpas import local_tiles
+from tl_dpnp.kernels.dpas.block_messages import BlockMessages
 from tl_dpnp.kernels.dpas.block_packing import BlockPacking, Share, SharedOperand
 from tl_dpnp.kernels.dpas.block_reads import BlockReads
 from tl_dpnp.kernels.dpas.element_loads import joined_elements, load_element
@@ -30,6 +31,8 @@ DIRECT = Product("static", "f16", 73, 64, 122, 62)
 SHARED = Product("static", "tf32", 68, 64, 40, 63,
                  micro_kernel="dpas_f32_tf32_tf32_8x16x8_tile_2x2x4_from_f32_by_1_shared_or_2x2x4_staged")
 HALF = Product("static", "f16", 64, 33, 50, 64, "nt")
+#: Headers that move on by two, alike and not.
+PAIRS = Product("static", "f16", 56, 28, 80, 67, micro_kernel="dpas_f32_f16_f16_8x16x16_tile_3x3x1")
 #: Sizes known at the call, which are packed by elements: columns of odd lengths.
 ELEMENTS = Product("dynamic", "i8", 35, 17, 75, 65, padding=(2, 0, 1))
 HALVES = Product("dynamic", "f16", 35, 17, 21, 66, "tt", padding=(2, 0, 1))
@@ -102,6 +105,10 @@ MUTATIONS = [
     Mutation("fragments that are not rounded at their place", SHARED, Share, "runs", _run_elsewhere),
     Mutation("a block that is left out", SHARED, BlockPacking, "_message", _left_out),
     Mutation("a fragment of another column", SHARED, LocalReads, "size", lambda plain, own: plain(own) // 2),
+    Mutation("a step of a pair of headers that is too long", PAIRS, BlockMessages, "step",
+             lambda plain, own, field, elements: plain(own, field, 2 * elements)),
+    Mutation("a pair of headers whose first one is its second, too", PAIRS, BlockMessages, "load",
+             lambda plain, own, header, block, type_, number: plain(own, header, block, type_, number % 1)),
     Mutation("a block of another line", HALF, BlockReads, "_header", _another_block),
     Mutation("a line beyond the last one", ELEMENTS, LocalTile, "present",
              lambda plain, own, line, count: own.builder.add(own.first_line, line)),

@@ -30,6 +30,10 @@ OPEN = Product("dynamic", "f16", 60, 62, 50, 13, "tn", alpha=2, beta=1, padding=
 #: Whose B is transposed: words of several columns are split.
 SPLIT = Product("static", "bf16", 40, 40, 72, 16, "nt", alpha=2, beta=-1)
 BYTES = Product("dynamic", "i8", 72, 72, 40, 17, "nt", alpha=-1, padding=(0, 8, 0))
+#: Messages of three blocks of columns; pairs of headers that move alike, and by steps of their own; fetches for two
+#: iterations, of which there are as many, or one more.
+THREE = Product("static", "f16", 56, 60, 144, 70, beta=-1, micro_kernel="dpas_f32_f16_f16_8x16x16_tile_3x3x1")
+SEVEN = Product("static", "i8", 48, 116, 288, 71, "tt", micro_kernel="dpas_i32_i8_i8_8x16x32_tile_7x3x1_exchanged")
 #: Its DPAS all count: k is a multiple of what an iteration takes.
 ROUNDED = Product("static", "tf32", 40, 20, 80, 18, beta=1)
 #: Rounded by one sub-group for others, with tiles that are not a part of C.
@@ -141,7 +145,7 @@ def test_panels_are_multiplied_in_straight_code_from_places_that_stay() -> None:
     Product("dynamic", "tf32", 37, 20, 33, 19, "tt", padding=(1, 4, 0)), SHARED, SHARED_OPEN,
     replace(SHARED, transposes="nt", ordinary=True, micro_kernel=SHARED.micro_kernel.replace("4x4x6", "4x4x3")),
     replace(SHARED_OPEN, transposes="tn", k=100, micro_kernel=SHARED_OPEN.micro_kernel.replace("_exchanged", "")),
-    Product("static", "f16", 36, 36, 50, 20, "nt"),
+    Product("static", "f16", 36, 36, 50, 20, "nt"), THREE, replace(THREE, k=152, transposes="tn"), SEVEN,
     replace(PACKED, k=73, micro_kernel="dpas_f32_bf16_bf16_8x16x16_tile_2x3x4_staged"),
     # Fragments of fewer words than lanes; elements of local memory at odd places, which the compiler loads by pairs.
     Product("chain", "f16-f16", 1, 1, 1, 25), Product("chain", "f16-f16", 3, 20, 29, 26, alpha=-1, beta=2),

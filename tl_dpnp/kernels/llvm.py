@@ -340,12 +340,15 @@ def counted_loop(
     *,
     runs_at_least_once: bool = False,
     unrolled: bool = True,
+    ends_at_stop: bool = False,
 ) -> list[ir.Value]:
     """Emit ``for i in range(start, stop, step)`` with loop-carried values in registers.
 
     `body(i, values)` returns the carried values of the next iteration; the result is those after the last one.
     A loop that is known to run is tested at its bottom, which saves the back end a guard.  One that is not to be
-    `unrolled` says so to the back end.
+    `unrolled` says so to the back end.  Where the range is a multiple of the step, a loop that is known to run may
+    compare for equality as it `ends_at_stop`: LLVM would compare the counter before its step with a `stop` that is
+    known, for which Intel's back end needs a second jump in each iteration.
     """
     before = builder.block
     header = builder.append_basic_block("loop")
@@ -370,7 +373,7 @@ def counted_loop(
     for phi, value in zip(phis, results, strict=True):
         phi.add_incoming(value, end)
     if runs_at_least_once:
-        back = builder.cbranch(builder.icmp_signed("<", following, stop), header, after)
+        back = builder.cbranch(builder.icmp_signed("!=" if ends_at_stop else "<", following, stop), header, after)
         _keep_as_loop(back, unrolled)
         builder.position_at_end(after)
         return results

@@ -15,14 +15,15 @@ class BlockNumbers:
     """What the code of products by messages of blocks takes, in instructions and registers.
 
     In a tile of a thread with 256 or 128 registers, sums, operands and headers have so many: beyond, there is scratch
-    memory.  An iteration has so many instructions, and more for each `message`: that, its header's, and what waits for
-    it.  Before the first one and behind the last one there are those for each header, for each block of sums and for
-    the tile.  Of the clocks of DPAS so many count for a `row`: during the others, other threads issue instructions.  A
-    size that is not known is so many blocks.
+    memory.  Headers of what is `fetched` ahead take some of them.  An iteration has so many instructions, and more for
+    each `message`: that, its header's, and what waits for it.  Before the first one and behind the last one there are
+    those for each header, for each block of sums and for the tile.  Of the clocks of DPAS so many count for a `row`:
+    during the others, other threads issue instructions.  A size that is not known is so many blocks.
     """
 
     registers: int
     few_registers: int
+    fetched: int
     iteration: int
     message: int
     header: int
@@ -99,9 +100,11 @@ class DpasNumbers:
     panel_steps: int = 4
     elements_read: tuple[int, int] = (2, 1)
     by_blocks: BlockNumbers = BlockNumbers(
-        registers=240, few_registers=112, iteration=5, message=4, header=20, block=20, tile=130, row=0.5, long=64)
+        registers=240, few_registers=112, fetched=4, iteration=5, message=4, header=20, block=20, tile=130, row=0.5,
+        long=64)
     by_rounded_blocks: BlockNumbers = BlockNumbers(
-        registers=240, few_registers=112, iteration=4, message=3, header=20, block=5, tile=60, row=0.5, long=64)
+        registers=240, few_registers=112, fetched=4, iteration=4, message=3, header=20, block=5, tile=60, row=0.5,
+        long=64)
     by_shares: ShareNumbers = ShareNumbers(
         load=1, store=2.5, branch=3, panel=21, step=1.5, header=27, block=5, tile=66, long=64)
     by_panels: PanelNumbers = PanelNumbers(

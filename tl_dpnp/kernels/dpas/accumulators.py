@@ -69,8 +69,8 @@ class Accumulators(ABC):
         return self.row.source1.name == "tf32"
 
     @abstractmethod
-    def load(self, header: ir.Value, block: Block) -> ir.Value:
-        """Load a block."""
+    def load(self, header: ir.Value, block: Block, number: int = 0) -> ir.Value:
+        """Load a block, by one of the headers in a value."""
 
     @abstractmethod
     def zero(self) -> ir.Value:
@@ -109,8 +109,8 @@ class Accumulators(ABC):
 class _InPlace(Accumulators):
     """Inline assembly, for devices."""
 
-    def load(self, header: ir.Value, block: Block) -> ir.Value:
-        loaded = self.messages.load(header, block, block.type)
+    def load(self, header: ir.Value, block: Block, number: int = 0) -> ir.Value:
+        loaded = self.messages.load(header, block, block.type, number)
         if self.rounds:
             self._round(loaded, block)
         return taken_apart(self.builder, loaded, block) if block.is_taken_apart else loaded
@@ -219,7 +219,7 @@ def aliases(
 class _Emulated(Accumulators):
     """Ordinary loads of what the headers say, and the emulation of DPAS."""
 
-    def load(self, header: ir.Value, block: Block) -> ir.Value:
+    def load(self, header: ir.Value, block: Block, number: int = 0) -> ir.Value:
         return header
 
     def zero(self) -> ir.Value:

@@ -162,14 +162,14 @@ class BlockMessages:
         """Return what the header of a block that lies some elements further along a mode differs by."""
         return self.spread({field: constant(I32, elements)})
 
-    def movable(self, header: ir.Value) -> ir.Value:
-        """Return a header that `move` changes in place; not where messages are emulated."""
-        line = "mov (M1_NM,16) $0(0,0)<1> $1(0,0)<1;1,0>"
-        return inline_assembly(self.builder, header.type, [line], "=rw,rw", [header])
+    def movable(self, header: ir.Value, number: int = 0) -> ir.Value:
+        """Return a header, one of those in a value, that `move` changes in place; not where messages are emulated."""
+        line = f"mov (M1_NM,16) $0(0,0)<1> $1({number},0)<1;1,0>"
+        return inline_assembly(self.builder, I32, [line], "=rw,rw", [header])
 
-    def copied(self, header: ir.Value, block: Block, field: int, elements: int) -> ir.Value:
-        """Return a movable header of another block, some elements further along a mode than a movable one."""
-        result = self.movable(header)
+    def copied(self, header: ir.Value, block: Block, field: int, elements: int, number: int = 0) -> ir.Value:
+        """Return a movable header of another block, some elements further along a mode than one of those in a value."""
+        result = self.movable(header, number)
         line = f"mov (M1_NM,1) $0(0,{_BLOCK})<1> {block.field:#x}:d"
         inline_assembly(self.builder, ir.VoidType(), [line], "rw", [result])
         if elements:
@@ -181,24 +181,21 @@ class BlockMessages:
         step = self.spread({_BLOCK: constant(I32, other.field - block.field), field: constant(I32, elements)})
         return self.builder.add(header, step)
 
-    def move(self, header: ir.Value, field: int, elements: int) -> None:
-        """Let a movable header be that of a block that lies some elements further along a mode."""
-        line = f"add (M1_NM,1) $0(0,{field})<1> $0(0,{field})<0;1,0> {elements}:d"
+    def move(self, header: ir.Value, field: int, elements: int, number: int = 0) -> None:
+        """Let a movable header, one of those in a value, be that of a block some elements further along a mode."""
+        line = f"add (M1_NM,1) $0({number},{field})<1> $0({number},{field})<0;1,0> {elements}:d"
         inline_assembly(self.builder, ir.VoidType(), [line], "rw", [header])
 
     def together(self, headers: Sequence[ir.Value]) -> ir.Value:
-        """Return movable headers, a power of two of them, as one value; not where messages are emulated."""
-        packed: ir.Value = ir.Constant(ir.VectorType(I32, len(headers)), ir.Undefined)
-        for number, header in enumerate(headers):
-            packed = self.builder.insert_element(packed, header, constant(I32, number))
-        lines = [f"mov (M1_NM,16) $0({number},0)<1> $1({number},0)<1;1,0>" for number in range(len(headers))]
-        return inline_assembly(self.builder, packed.type, lines, "=rw,rw", [packed])
+        """Return two headers, or steps, as one value that moves as a whole; not where messages are emulated."""
+        lines = [f"mov (M1_NM,16) $0({number},0)<1> ${number + 1}(0,0)<1;1,0>" for number in range(2)]
+        return inline_assembly(self.builder, ir.VectorType(I32, 2), lines, "=rw,rw,rw", headers)
 
     def move_together(self, headers: ir.Value, step: ir.Value) -> None:
-        """Let all of the headers in a value move on by a step, of two of them by an instruction."""
-        lines = [f"add (M1_NM,32) $0({number},0)<1> $0({number},0)<1;1,0> $1(0,0)<0;16,1>"
-                 for number in range(0, headers.type.count, 2)]
-        inline_assembly(self.builder, ir.VoidType(), lines, "rw,rw", [headers, step])
+        """Let both headers in a value move on by a step, or each of them by its own one of two."""
+        own = "1;1,0" if isinstance(step.type, ir.VectorType) else "0;16,1"
+        line = f"add (M1_NM,32) $0(0,0)<1> $0(0,0)<1;1,0> $1(0,0)<{own}>"
+        inline_assembly(self.builder, ir.VoidType(), [line], "rw,rw", [headers, step])
 
     def spread(self, fields: dict[int, ir.Value]) -> ir.Value:
         """Return a value whose lanes are the fields of a header, 0 where there is none."""
@@ -231,12 +228,12 @@ class BlockMessages:
         text = f"raw_sends.{_PORT}.1.0.{length} (M1_NM,1) 0x0:ud {descriptor:#x}:ud $1.{place} %null.0 $0.0"
         return inline_assembly(self.builder, type_, [text], "=rw,rw", [header])
 
-    def prefetch(self, header: ir.Value, block: Block) -> None:
+    def prefetch(self, header: ir.Value, block: Block, number: int = 0) -> None:
         """Fetch a block into the caches: a load without a destination; nothing where messages are emulated."""
         if self.emulated:
             return
-        text = (f"raw_sends.{_PORT}.1.0.0 (M1_NM,1) 0x0:ud {_LOAD | block.descriptor | _CACHED:#x}:ud $0.0 %null.0"
-                " %null.0")
+        text = (f"raw_sends.{_PORT}.1.0.0 (M1_NM,1) 0x0:ud {_LOAD | block.descriptor | _CACHED:#x}:ud"
+                f" $0.{number * RULES.register_bytes} %null.0 %null.0")
         inline_assembly(self.builder, ir.VoidType(), [text], "rw", [header])
 
     def store(self, header: ir.Value, block: Block, value: ir.Value) -> None:

@@ -14,14 +14,23 @@ from tl_dpnp.kernels.dpas.block_messages import BlockMessages, Surface
 from tl_dpnp.kernels.dpas.block_shapes import RULES, Block
 from tl_dpnp.kernels.dpas.fragments import Size, size_value
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
-from tl_dpnp.kernels.dpas.tile_blocks import TileLoad, TileLoads, loads_of_a, loads_of_b, loads_of_both, parts_of
+from tl_dpnp.kernels.dpas.moving_headers import Header, MovingHeaders
+from tl_dpnp.kernels.dpas.tile_blocks import (
+    TileLoad,
+    TileLoads,
+    fetches_ahead,
+    loads_of_a,
+    loads_of_b,
+    loads_of_both,
+    parts_of,
+)
 from tl_dpnp.kernels.llvm import I32, I64, constant, counted_loop, index
 from tl_dpnp.records import dataclass
 
 __all__ = ["BlockProduct", "Shared"]
 
-#: Iterations that operands are fetched into the caches ahead, and how many there have to be for that.
-_AHEAD, _LEAST_ITERATIONS = 3, 8
+#: Iterations that operands are fetched into the caches ahead.
+_AHEAD = 3
 #: Iterations from which on the loop does two of them at once, and the fewest bits of factors for that: with fewer, it
 #: may wait for registers by more instructions than it saves (41 of i8 and i4 in two iterations, 13 in one).
 _LEAST_IN_TWO, _BITS_IN_TWO = 4, 8
@@ -94,49 +103,39 @@ class BlockProduct:
         loads = [load for operand, *_ in operands for load in operand.loads]
         in_place = not self.messages.emulated
         headers, steps = self.headers(operands, in_place)
-        fetched = self.fetched_ahead([
+        moving = MovingHeaders.of(self.messages, headers, steps) if in_place else None
+        fetch = self.fetching_ahead([
             (*operands[0], kernel.tile_rows, sharing_a), (*operands[1], kernel.tile_columns, sharing_b)])
-        headers += [header for header, _, _ in fetched]
-        steps += [step for _, step, _ in fetched]
         # Where no loop adds to sums, the first products are what they begin with.
         begins = in_place and self.parts[0] in (0, 1)
         zeros = [] if begins else [accumulators.zero() for _ in range(kernel.lane_blocks * kernel.column_blocks)]
-        if in_place:
-            headers = [*map(self.messages.movable, headers)]
-
         count = len(operands[0][0].loads)
 
-        def added(totals: Sequence[ir.Value], loads: Sequence[TileLoad], headers: Sequence[ir.Value],
+        def added(totals: Sequence[ir.Value], loads: Sequence[TileLoad], headers: Sequence[Header],
                   steps: int, count: int) -> list[ir.Value]:
-            loaded = [accumulators.load(header, load.block) for header, load in zip(headers, loads, strict=True)]
+            loaded = [accumulators.load(header.value, load.block, header.number)
+                      for header, load in zip(headers, loads, strict=True)]
             return self.multiplied(
                 totals, _fragments(loaded[:count], loads[:count]), _fragments(loaded[count:], loads[count:]), steps)
 
         def iteration(_: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            if in_place:
-                now, following, totals = headers, [], carried or zeros
-                for header, step in zip(headers, steps, strict=True):
-                    self.messages.move(header, *step)
+            if moving:
+                moving.move(self.messages)
+                now, following, totals = moving.headers, [], carried or zeros
             else:
-                now, totals = carried[: len(headers)], carried[len(headers) :]
+                now, totals = tuple(map(Header, carried[: len(headers)])), carried[len(headers) :]
                 following = [builder.add(header, self.messages.step(*step))
-                             for header, step in zip(now, steps, strict=True)]
-            loaded = [accumulators.load(header, load.block)
-                      for header, load in zip(now[: len(loads)], loads, strict=True)]
-            for header, (_, _, block) in zip(now[len(loads) :], fetched, strict=True):
-                self.messages.prefetch(header, block)
-            a, b = _fragments(loaded[:count], loads[:count]), _fragments(loaded[count:], loads[count:])
-            totals = self.multiplied(totals, a, b, kernel.steps)
+                             for (header, _), step in zip(now, steps, strict=True)]
+            totals = added(totals, loads, now, kernel.steps, count)
             if begins:
                 zeros[:] = totals
             return [*following, *accumulators.carried(totals)]
 
-        carried = [] if in_place else [*headers, *accumulators.carried(zeros)]
-        result = self.looped(iteration, carried)
-        sums = result[len(headers) :] or zeros
+        result = self.looped(iteration, [] if moving else [*headers, *accumulators.carried(zeros)], fetch)
+        sums = zeros if moving else result[len(headers) :]
         _, left = self.parts
         if left:
-            ends = headers if in_place else result[: len(headers)]
+            ends = moving.headers if moving else tuple(map(Header, result[: len(headers)]))
             of_a, of_b = self.left_over(operands, ends, left)
             sums = added(sums, [load for load, _ in (*of_a, *of_b)], [header for _, header in (*of_a, *of_b)], left,
                          len(of_a))
@@ -150,8 +149,8 @@ class BlockProduct:
         return parts_of(self.kernel, self.k, self.a_along_k, self.b_along_k)
 
     def left_over(
-        self, operands: Sequence[tuple[TileLoads, Surface, ir.Value]], headers: Sequence[ir.Value], steps: int
-    ) -> list[list[tuple[TileLoad, ir.Value]]]:
+        self, operands: Sequence[tuple[TileLoads, Surface, ir.Value]], headers: Sequence[Header], steps: int
+    ) -> list[list[tuple[TileLoad, Header]]]:
         """Return the loads of A and of B of so many steps behind the last iteration, and their headers.
 
         Those of iterations are given: of the last one where they are changed in place, else of one behind it.
@@ -164,37 +163,54 @@ class BlockProduct:
             first += len(operand.loads)
             found = []
             for load in less.loads:
-                header = own[load.line, 0]
+                header, number = own[load.line, 0]
                 further = load.k * less.elements // kernel.depth
                 if messages.emulated:
                     whole = next(each.block for each in operand.loads if (each.line, each.k) == (load.line, 0))
                     header = messages.changed(header, whole, load.block, less.k_field, further)
                 else:
-                    header = messages.copied(header, load.block, less.k_field, operand.elements + further)
-                found.append((load, header))
+                    header = messages.copied(header, load.block, less.k_field, operand.elements + further, number)
+                found.append((load, Header(header)))
             result.append(found)
         return result
 
+    @property
+    def does_two(self) -> bool:
+        """Whether an iteration of the loop does two of the sum."""
+        row, (parts, _) = self.kernel.row, self.parts
+        has_few_bits = min(row.source1.bits, row.source2.bits) < _BITS_IN_TWO
+        return not (self.messages.emulated or has_few_bits or (
+            self._is_full if parts is None else parts < _LEAST_IN_TWO))
+
     def looped(
-        self, iteration: Callable[[ir.Value, list[ir.Value]], list[ir.Value]], carried: list[ir.Value]
+        self, iteration: Callable[[ir.Value, list[ir.Value]], list[ir.Value]], carried: list[ir.Value],
+        fetch: Callable[[], None],
     ) -> list[ir.Value]:
-        """Run an iteration for each part of the sum, two of them in one of the loop where there are several."""
+        """Run an iteration for each part of the sum, two of them in one of the loop where there are several.
+
+        In front of it, what later ones need is fetched into the caches.
+        """
         builder, depth, zero = self.builder, self.kernel.depth, constant(I32, 0)
         parts, _ = self.parts
         last = builder.trunc(size_value(self.k), I32) if parts is None else constant(I32, parts * depth)
-        row = self.kernel.row
-        has_few_bits = min(row.source1.bits, row.source2.bits) < _BITS_IN_TWO
-        if self.messages.emulated or has_few_bits or (self._is_full if parts is None else parts < _LEAST_IN_TWO):
-            # A matrix that messages take has a k that is not 0.
-            return counted_loop(builder, zero, last, constant(I32, depth), carried, iteration,
-                                runs_at_least_once=True, unrolled=False)
+
+        def one(k: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+            fetch()
+            return iteration(k, carried)
 
         def two(k: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
-            return iteration(k, iteration(k, carried))
+            return iteration(k, one(k, carried))
 
+        if not self.does_two:
+            # A matrix that messages take has a k that is not 0.
+            return counted_loop(builder, zero, last, constant(I32, depth), carried, one,
+                                runs_at_least_once=True, unrolled=False, ends_at_stop=parts is not None)
         # As long as there is more than one part.
         stop, twice = builder.sub(last, constant(I32, depth)), constant(I32, 2 * depth)
-        counted_loop(builder, zero, stop, twice, [], two, runs_at_least_once=parts is not None, unrolled=False)
+        if parts is not None:
+            stop = constant(I32, parts // 2 * 2 * depth)
+        counted_loop(builder, zero, stop, twice, [], two, runs_at_least_once=parts is not None, unrolled=False,
+                     ends_at_stop=parts is not None)
         if parts is None:
             before = builder.udiv(builder.sub(last, constant(I32, 1)), constant(I32, depth))
             is_odd = builder.icmp_unsigned("==", builder.and_(before, constant(I32, 1)), zero)
@@ -253,17 +269,19 @@ class BlockProduct:
                 steps.append(step)
         return headers, steps
 
-    def fetched_ahead(
+    def fetching_ahead(
         self, operands: Sequence[tuple[TileLoads, Surface, ir.Value, int, Shared]]
-    ) -> list[tuple[ir.Value, tuple[int, int], Block]]:
-        """Return headers, steps and blocks of what this sub-group fetches into the caches for a later iteration.
+    ) -> Callable[[], None]:
+        """Return what fetches into the caches what later iterations need, in front of each one of the loop.
 
         Sub-groups that load the same lines share that.  There is nothing to fetch where the sum is short.
         """
-        depth = self.kernel.depth
-        if self.messages.emulated or (isinstance(self.k, int) and self.k < _LEAST_ITERATIONS * depth):
-            return []
-        result, builder, ahead = [], self.builder, index(_AHEAD * depth)
+        depth, messages = self.kernel.depth, self.messages
+        if messages.emulated or not fetches_ahead(self.kernel, self.k):
+            return lambda: None
+        # As much as the loop goes on by, as far ahead: fewer messages fetch what two iterations need.
+        found, builder, ahead = [], self.builder, index(_AHEAD * depth)
+        depth *= 2 if self.does_two else 1
         for operand, surface, first, lines, shared in operands:
             bits, unit = surface.bits, max(8, surface.bits)
             along_columns = not operand.lines_are_columns
@@ -284,5 +302,12 @@ class BlockProduct:
                 place = (builder.add(first, column), builder.add(ahead, row)) if operand.lines_are_columns else (
                     builder.add(ahead, column), builder.add(first, row))
                 block = Block("plain", unit, width * bits // unit, height)
-                result.append((self.messages.header(surface, block, *place, *step), step, block))
-        return result
+                found.append((messages.header(surface, block, *place, *step), step, block))
+        moving = MovingHeaders.of(messages, [header for header, _, _ in found], [step for _, step, _ in found])
+
+        def fetch() -> None:
+            moving.move(messages)
+            for header, (_, _, block) in zip(moving.headers, found, strict=True):
+                messages.prefetch(header.value, block, header.number)
+
+        return fetch

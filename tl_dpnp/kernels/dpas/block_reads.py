@@ -13,6 +13,7 @@ from llvmlite import ir
 from tl_dpnp.kernels.dpas.accumulators import Accumulators, Part
 from tl_dpnp.kernels.dpas.block_messages import BlockMessages, Surface
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.kernels.dpas.moving_headers import Header, MovingHeaders
 from tl_dpnp.kernels.dpas.tile_blocks import TileLoad, TileLoads, loads_of_a, loads_of_b
 from tl_dpnp.kernels.llvm import I64, index
 from tl_dpnp.records import dataclass
@@ -22,10 +23,10 @@ __all__ = ["BlockReads"]
 
 @dataclass
 class _Places:
-    """What an iteration loads: its messages, their headers, which are moved in place, and the values they loaded."""
+    """What an iteration loads: its messages, their headers, which an iteration moves, and the values they loaded."""
 
     loads: TileLoads
-    headers: list[ir.Value]
+    moving: MovingHeaders
     loaded: list[ir.Value] = field(default_factory=list)
 
 
@@ -71,8 +72,9 @@ class BlockReads:
         loads = self._loads(steps)
         # Those of an iteration before the first one: each begins by their change.
         headers = [] if self.messages.emulated else [
-            self.messages.movable(self._header(load, loads, index(0), loads.elements)) for load in loads.loads]
-        self._begun[steps] = _Places(loads, headers)
+            self._header(load, loads, index(0), loads.elements) for load in loads.loads]
+        step = loads.k_field, loads.elements
+        self._begun[steps] = _Places(loads, MovingHeaders.of(self.messages, headers, [step] * len(headers)))
 
     def _header(self, load: TileLoad, loads: TileLoads, k: ir.Value, before: int) -> ir.Value:
         builder = self.accumulators.builder
@@ -97,26 +99,25 @@ class BlockReads:
         """Return what a piece, or as many as an iteration has, loads in front of iterations, which go on by it."""
         ahead = places
         if number != steps and not self.messages.emulated:
-            one = self._loads(1)
-            ahead = _Places(one, self._single(places, one, steps))
+            ahead = self._single(places, steps)
         self._go_on(places, number)
         return ahead
 
     def left_over(self, places: _Places, steps: int) -> _Places:
         """Return what single pieces load behind iterations of several."""
-        if steps == 1 or self.messages.emulated:
-            return places
-        one = self._loads(1)
-        return _Places(one, self._single(places, one, steps - 1))
+        return places if steps == 1 or self.messages.emulated else self._single(places, steps - 1)
 
-    def _single(self, places: _Places, one: TileLoads, pieces: int) -> list[ir.Value]:
-        """Return the headers of the loads of one piece, so many behind where those of several are."""
-        return [
-            self.messages.copied(header, load.block, one.k_field, pieces * one.elements)
+    def _single(self, places: _Places, pieces: int) -> _Places:
+        """Return what one piece loads, so many behind where several are."""
+        one = self._loads(1)
+        headers = [
+            self.messages.copied(value, load.block, one.k_field, pieces * one.elements, number)
             for load in one.loads
-            for header, other in zip(places.headers, places.loads.loads, strict=True)
+            for (value, number), other in zip(places.moving.headers, places.loads.loads, strict=True)
             if (other.line, other.k) == (load.line, 0)
         ]
+        step = one.k_field, one.elements
+        return _Places(one, MovingHeaders(tuple(map(Header, headers)), tuple((header, step) for header in headers)))
 
     def advance(self, places: _Places, steps: range) -> None:
         """Go on to the next pieces, those of an iteration."""
@@ -124,8 +125,12 @@ class BlockReads:
 
     def _go_on(self, places: _Places, pieces: int) -> None:
         places.loaded = []
-        for header in places.headers:
-            self.messages.move(header, places.loads.k_field, pieces * self._loads(1).elements)
+        loads, elements = places.loads, pieces * self._loads(1).elements
+        if elements == loads.elements:
+            places.moving.move(self.messages)
+            return
+        for header, number in places.moving.headers:
+            self.messages.move(header, loads.k_field, elements, number)
 
     def read(self, places: _Places, step: int, steps: range, start: ir.Value, done: ir.Value) -> list[list[Part]]:
         """Return the fragment of each block of a piece: one of the `steps` of an iteration, `done` elements along k
@@ -138,8 +143,8 @@ class BlockReads:
         else:
             loads, number = places.loads, step - steps.start
             if not places.loaded:
-                places.loaded = [accumulators.load(header, load.block)
-                                 for header, load in zip(places.headers, loads.loads, strict=True)]
+                places.loaded = [accumulators.load(header, load.block, at)
+                                 for (header, at), load in zip(places.moving.headers, loads.loads, strict=True)]
             loaded = places.loaded
         parts = {place: accumulators.part(value, load.block, offset, self.of_a)
                  for value, load in zip(loaded, loads.loads, strict=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from llvmlite import ir
 
@@ -11,20 +10,18 @@ from tl_dpnp.kernels.dpas.accumulators import EmulatedFragment, Fragment, Part, 
 from tl_dpnp.kernels.dpas.block_messages import BlockMessages, Surface
 from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW, Block
 from tl_dpnp.kernels.dpas.functions import operand_types
+from tl_dpnp.kernels.dpas.moving_headers import Header
 from tl_dpnp.kernels.dpas.rows import DpasRow
 from tl_dpnp.kernels.dpas.tile_blocks import TileLoad, TileLoads
 from tl_dpnp.kernels.llvm import index
 from tl_dpnp.records import dataclass
 
 __all__ = [
-    "DeferredFactor", "Fragments", "Header", "MovingHeaders", "factor_headers", "load_block", "load_factor",
-    "unbroadcast",
+    "DeferredFactor", "Fragments", "factor_headers", "load_block", "load_factor", "unbroadcast",
 ]
 
 #: Fragments by their blocks of lines and steps along the sum.
 Fragments = dict[tuple[int, int], Part]
-#: Headers in a value at most.
-_TOGETHER = 8
 
 
 def factor_headers(
@@ -39,48 +36,6 @@ def factor_headers(
     moving = loads.k_field if moving is None else moving
     return [_header(messages, surface, load.block, place, moved, moving, before(load.block))
             for load, moved in zip(loads.loads, places, strict=True)]
-
-
-class Header(NamedTuple):
-    """A header of a message, as one of some in a value."""
-
-    value: ir.Value
-    number: int = 0
-
-
-class MovingHeaders(NamedTuple):
-    """Headers of messages that move on alike: values of up to eight, whose steps are other values or numbers."""
-
-    headers: tuple[Header, ...]
-    steps: tuple[tuple[ir.Value, ir.Value | int], ...]
-    field: int
-
-    @classmethod
-    def of(
-        cls, messages: BlockMessages, headers: Sequence[ir.Value], distances: Sequence[int], field: int
-    ) -> MovingHeaders:
-        """Return headers that move by some distances, each in a field."""
-        found: list[Header] = []
-        steps: list[tuple[ir.Value, ir.Value | int]] = []
-        while len(found) < len(headers):
-            first, distance = len(found), distances[len(found)]
-            alike = next((place for place in range(first, len(headers)) if distances[place] != distance), len(headers))
-            count = max(count for count in (1, 2, 4, _TOGETHER) if count <= alike - first)
-            own = headers[first : first + count]
-            if count == 1:
-                steps.append((messages.movable(own[0]), distance))
-            else:
-                steps.append((messages.together(own), messages.step(field, distance)))
-            found += [Header(steps[-1][0], number) for number in range(count)]
-        return cls(tuple(found), tuple(steps), field)
-
-    def move(self, messages: BlockMessages) -> None:
-        """Go on by the distances."""
-        for value, step in self.steps:
-            if isinstance(step, int):
-                messages.move(value, self.field, step)
-            else:
-                messages.move_together(value, step)
 
 
 @dataclass(frozen=True)

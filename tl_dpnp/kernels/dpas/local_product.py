@@ -230,6 +230,8 @@ class LocalProduct:
         places = fixed or [reads.places(count) for reads in self.reads]
 
         begin, stop = (builder.trunc(value, I32) for value in (start, end))
+        if self.begins:
+            stop = constant(I32, self.pieces * depth)
 
         def pieces(number: int, first: ir.Value, sums: Sequence[ir.Value], places: Sequence[Any]) -> list[ir.Value]:
             before, steps = builder.sub(first, begin), range(count - number, count)
@@ -249,7 +251,8 @@ class LocalProduct:
                 return accumulators.carried(pieces(number, done, carried or sums, places))
 
             return counted_loop(builder, first, last, constant(I32, number * depth), accumulators.carried(sums),
-                                iteration, runs_at_least_once=runs, unrolled=False) or list(sums)
+                                iteration, runs_at_least_once=runs, unrolled=False,
+                                ends_at_stop=self.begins) or list(sums)
 
         if fixed:
             return pieces(count, begin, totals, fixed)

@@ -11,7 +11,13 @@ from tl_dpnp.kernels.dpas.fragments import Matrix, Size
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.records import dataclass
 
-__all__ = ["TileLoad", "TileLoads", "loads_of_a", "loads_of_b", "loads_of_both", "operand_surface", "parts_of"]
+__all__ = [
+    "TileLoad", "TileLoads", "fetches_ahead", "loads_of_a", "loads_of_b", "loads_of_both", "operand_surface",
+    "parts_of",
+]
+
+#: Iterations of a sum that is not short.
+_LEAST_ITERATIONS = 8
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,7 @@ def loads_of_b(kernel: MicroKernel, along_k: bool, apart: Kind = "split") -> Til
     together = _most(kernel.steps, RULES.row_bytes // row_bytes)
     found = []
     for step in range(0, kernel.steps, together):
-        for first, count in _parts(kernel.column_blocks, RULES.rows // row.repeat):
+        for first, count in _runs(kernel.column_blocks, RULES.rows // row.repeat):
             block = Block("plain", bits, width, count * row.repeat, together)
             fragments = {(first + i, step + j): j * block.array_bytes + i * row.repeat * row_bytes
                          for i in range(count) for j in range(together)}
@@ -115,6 +121,11 @@ def parts_of(kernel: MicroKernel, k: int, a_along_k: bool, b_along_k: bool) -> t
     same = all({load.line for load in one.loads} <= {load.line for load in operand.loads if load.k == 0}
                for one, operand in zip(less, loads_of_both(kernel, a_along_k, b_along_k), strict=True))
     return (parts, left) if same else (parts + 1, 0)
+
+
+def fetches_ahead(kernel: MicroKernel, k: Size) -> bool:
+    """Whether what later iterations need is fetched into the caches: where the sum is not known to be short."""
+    return not isinstance(k, int) or k >= _LEAST_ITERATIONS * kernel.depth
 
 
 def _split_loads(kernel: MicroKernel, apart: Kind) -> TileLoads:
@@ -143,3 +154,9 @@ def _parts(count: int, most: int) -> Iterator[tuple[int, int]]:
         size = max(part for part in (1, 2, 4, 8, 16, 32) if part <= min(most, count - first))
         yield first, size
         first += size
+
+
+def _runs(count: int, most: int) -> Iterator[tuple[int, int]]:
+    """Cut a count into as few parts as there can be: the first one and the size of each."""
+    for first in range(0, count, most):
+        yield first, min(most, count - first)

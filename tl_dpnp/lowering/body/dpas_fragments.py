@@ -17,8 +17,6 @@ from tl_dpnp.kernels.dpas.block_shapes import COLUMN, ROW
 from tl_dpnp.kernels.dpas.factor_loads import (
     DeferredFactor,
     Fragments,
-    Header,
-    MovingHeaders,
     factor_headers,
     load_block,
     load_factor,
@@ -35,6 +33,7 @@ from tl_dpnp.kernels.dpas.matrix_blocks import (
     second_factor_of_sums,
     store_row,
 )
+from tl_dpnp.kernels.dpas.moving_headers import Header, MovingHeaders
 from tl_dpnp.kernels.dpas.operands import may_be_surface
 from tl_dpnp.kernels.dpas.sub_groups import uniform
 from tl_dpnp.kernels.dpas.sums import COLUMNS, LANES, messages_of
@@ -301,9 +300,8 @@ class DpasFragments(BlockWriter):
         """Make the headers of a factor, which each iteration begins by moving on."""
         messages, access = messages_of(b, self.emulated), access_of(b, given)
         headers = factor_headers(messages, load.loads, access.surface, access.place, load.field, load.distance)
-        distances = [load.distance(each.block) for each in load.loads.loads]
-        self.headers[b.function, load.operation.result.name] = MovingHeaders.of(
-            messages, headers, distances, load.field)
+        steps = [(load.field, load.distance(each.block)) for each in load.loads.loads]
+        self.headers[b.function, load.operation.result.name] = MovingHeaders.of(messages, headers, steps)
 
     def _load(self, b: ir.IRBuilder, operation: ops.CooperativeMatrixLoad, access: _Access) -> None:
         type, messages = operation.type, messages_of(b, self.emulated)

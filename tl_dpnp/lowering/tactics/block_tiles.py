@@ -8,8 +8,9 @@ from itertools import product
 
 from tl_dpnp.kernels.dpas.block_shapes import RULES
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
+from tl_dpnp.kernels.dpas.moving_headers import step_registers
 from tl_dpnp.kernels.dpas.rows import DpasRow
-from tl_dpnp.kernels.dpas.tile_blocks import TileLoad, TileLoads, loads_of_both, parts_of
+from tl_dpnp.kernels.dpas.tile_blocks import TileLoad, TileLoads, fetches_ahead, loads_of_both, parts_of
 from tl_dpnp.lowering.nest import Bound
 from tl_dpnp.target.catalog import DPAS
 from tl_dpnp.target.matrix_units import BlockNumbers
@@ -33,7 +34,8 @@ def block_tile(
     numbers = DPAS[row.execution_size].by_blocks
 
     clocks = {kernel: _clocks(kernel, sizes, numbers, a_along_k, b_along_k) for kernel in _kernels(row, sizes)
-              if _registers(kernel, loads_of_both(kernel, a_along_k, b_along_k)) <= (
+              if _registers(kernel, loads_of_both(kernel, a_along_k, b_along_k))
+              + (numbers.fetched if fetches_ahead(kernel, sizes[2]) else 0) <= (
                   numbers.registers if kernel.registers > 128 else numbers.few_registers)}
 
     def work(kernel: MicroKernel) -> tuple[int, int]:
@@ -99,9 +101,10 @@ def _clocks(
 
 
 def _registers(kernel: MicroKernel, loads: tuple[TileLoads, ...]) -> int:
-    """Return the registers of the sums, of what an iteration loads, and of the headers."""
+    """Return the registers of the sums, of what an iteration loads, and of the headers and what moves them on."""
     blocks = [load.block for operand in loads for load in operand.loads]
     # Before they are split, words are in registers of their own.
     words = max((block.registers for block in blocks if block.kind == "split"), default=0)
     sums = kernel.lane_blocks * kernel.column_blocks * kernel.row.repeat
-    return sums + sum(block.registers for block in blocks) + words + len(blocks)
+    steps = [(operand.k_field, operand.elements) for operand in loads for _ in operand.loads]
+    return sums + sum(block.registers for block in blocks) + words + len(blocks) + step_registers(steps)
