@@ -324,12 +324,39 @@ def test_tiles_whose_operands_are_packed_are_stored_by_messages(m, packed):
     assert program.assembly.count("store_block2d") == (own + other) * (1 + m % 2)
 
 
+@pytest.mark.drawn(count=3)
+@needs_tools
+@pytest.mark.parametrize(("a", "transposes", "shape"), [
+    # C is stored by elements: the places of all of them were computed in front of the sums.
+    ("bf16", "tt", (397, 208, 352)), ("bf16", "tt", (480, 200, 320)), ("bf16", "tt", (280, 432, 356)),
+    # What packs elements, where addresses do not allow messages, had as large a tile.
+    ("f16", "tt", (259, 207, 375)), ("bf16", "tt", (262, 356, 511)), ("f16", "nn", (501, 261, 296)),
+    ("u8", "tt", (344, 321, 128)), ("bf16", "nn", (478, 135, 65)),
+])
+def test_tiles_need_not_be_halved_for_what_is_around_their_loops(a, transposes, shape):
+    kernel = tl_dpnp.compile(gemm(a, "i32" if a == "u8" else "f32", *shape, transposes), cache=False)
+    program = kernel.compile_offline("pvc")
+    assert program.halved == program.resources.scratch == 0
+
+
+@needs_tools
+@pytest.mark.parametrize(("a", "tile", "shape"), [
+    ("bf16", "dpas_f32_bf16_bf16_8x16x16_tile_1x8x2", (96, 160, 152)),
+    ("bf16", "dpas_f32_bf16_bf16_8x16x16_tile_2x3x1", (88, 64, 176)),
+    ("u8", "dpas_i32_u8_u8_8x16x32_tile_1x6x1", (112, 152, 120)),
+])
+def test_a_small_tile_that_messages_load_takes_no_scratch_where_they_cannot(a, tile, shape):
+    kernel = tl_dpnp.compile(gemm(a, "i32" if a == "u8" else "f32", *shape),
+                             schedule={"gemm_0": lambda s: s.tensorize("m", tile)}, cache=False)
+    assert kernel.compile_offline("pvc").resources.scratch == 0
+
+
 @needs_tools
 @pytest.mark.parametrize(
     ("a", "transposes", "shape", "packed", "share"),
     [
         ("bf16", "nn", (424, 282, 361), "b", 0.6), ("bf16", "nn", (122, 256, 264), "a", 0.5),
-        ("u8", "nn", (72, 242, 492), "b", 0.5), ("u8", "nn", (247, 256, 359), "ab", 0.5),
+        ("u8", "nn", (72, 242, 492), "b", 0.5), ("u8", "nn", (247, 256, 359), "ab", 0.45),
     ],
 )
 def test_operands_that_messages_load_are_not_packed_with_the_other_one(a, transposes, shape, packed, share):

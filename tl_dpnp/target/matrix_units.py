@@ -90,7 +90,8 @@ class DpasNumbers:
     Products whose operands are packed in local memory have the first of the tiles `packed` that fits, `packed_f32`
     where operands are f32 that are split in three; their values may take `registers`: beyond, the compiler begins to
     use scratch memory.  What is packed at a time takes `panel_bytes` for each sub-group, so that as many work-groups
-    run together as their registers allow, or is of `panel_steps` along k if that is more.
+    run together as their registers allow, or is of `panel_steps` along k if that is more.  Large tiles have at most
+    `rows_beside` blocks along the lanes where messages fill the panels unless addresses do not allow it.
     """
 
     packed: tuple[Blocks, ...]
@@ -98,6 +99,7 @@ class DpasNumbers:
     registers: int
     panel_bytes: int
     panel_steps: int = 4
+    rows_beside: int = 3
     elements_read: tuple[int, int] = (2, 1)
     by_blocks: BlockNumbers = BlockNumbers(
         registers=240, few_registers=112, fetched=4, iteration=5, message=4, header=20, block=20, tile=130, row=0.5,

@@ -36,8 +36,9 @@ from tl_dpnp.scalars import F32
 
 __all__ = ["Product", "emit_product"]
 
-#: Registers of sums beside which what is computed ahead may not fit.
-_MANY = 64
+#: Registers of sums beside which what is computed ahead may not fit, and beside which ordinary loads and their
+#: addresses do not.
+_MANY, _MANY_BY_ELEMENTS = 64, 32
 #: Called with a row of C for each lane, a column, and the sum for that element.
 Finish = Callable[[ir.Value, ir.Value, ir.Value], None]
 _Sum = TypeVar("_Sum")
@@ -148,8 +149,8 @@ def _emit_by_blocks(emitter: _Emitter, a: Surface, b: Surface, *, surfaces: tupl
 
     def stored(first_row: ir.Value, first_column: ir.Value, sums: Sequence[ir.Value]) -> None:
         if not surfaces or product.result is None:
-            # One after the other: all of them again are as many registers as the sums.
-            emitter.store(emitter.rows_of(first_row, kernel.lane_blocks), first_column, sums,
+            # One after the other: all of them again are as many registers as the sums, and so are addresses ahead.
+            emitter.store(emitter.rows_of(first_row, kernel.lane_blocks, emitter.lane_here()), first_column, sums,
                           blocks.accumulators.value, blocks.columns)
         else:
             TileStores(kernel, blocks.accumulators, product.result, surfaces, blocks.columns).store(
@@ -219,7 +220,7 @@ class _Emitter:
     def tile(self, first_row: ir.Value, first_column: ir.Value) -> None:
         """Emit one tile."""
         kernel = self.kernel
-        if kernel.is_large:
+        if kernel.lane_blocks * kernel.column_blocks * kernel.row.repeat > _MANY_BY_ELEMENTS:
             self.in_parts(first_row, first_column)
         else:
             self.by_elements(first_row, first_column, kernel.lane_blocks, kernel.column_blocks)

@@ -219,8 +219,10 @@ def _half_packed_kernel(
     m, n, k = product.m.stop, product.n.stop, product.k.stop
     takes = (not product.a.buffer.is_temporary and takes_a(row, a, m, k),
              not product.b.buffer.is_temporary and takes_b_along_k(row, b, n, k))
+    # Their loops leave a large tile less room.
+    rows = min(packed.lane_blocks, DPAS[row.execution_size].rows_beside) if packed.is_large else packed.lane_blocks
     kernel = replace(
-        packed, steps=1, packed=False, other=(packed.lane_blocks, packed.column_blocks, packed.steps),
+        packed, steps=1, packed=False, other=(rows, packed.column_blocks, packed.steps),
         packs="ab" if packed.terms else "b" if takes[0] else "a" if takes[1] else "ab")
     if packed.terms:
         takes = False, False  # both are rounded
