@@ -25,6 +25,8 @@ __all__ = ["MOST_STRAIGHT", "STRAIGHT_REGISTERS", "LocalProduct", "Packing"]
 _MOST_TOGETHER, _MOST_MULTIPLIED, _REGISTERS = 4, 64, 228
 #: Pieces of a panel that is multiplied without a loop, and registers of that, at most: what packs needs some, too.
 MOST_STRAIGHT, STRAIGHT_REGISTERS = 8, 216
+#: Registers that sums and addresses of such a panel take at most where what packs moves elements.
+_REGISTERS_BESIDE_MOVES = 158
 
 
 class Reads(Protocol):
@@ -186,9 +188,12 @@ class LocalProduct:
     def is_straight(self) -> bool:
         """Whether all pieces of a panel are multiplied without a loop, from where they are in each panel."""
         is_full = self.begins or self.packing.fills or self.are_whole(self.pieces)
-        # What moves elements, or is not rounded, has a loop: it takes more registers, or was not looked at.
-        return (is_full and self.accumulators.rounds and not self.packing.moves and self.pieces <= MOST_STRAIGHT
-                and not self.accumulators.messages.emulated and all(reads.stay for reads in self.reads)
+        # What items pack has a loop: it takes more registers, or was not looked at.  What moves elements takes some
+        # beside the sums and the addresses, which stay.
+        addresses = sum(reads.registers(self.pieces) - reads.registers(0) for reads in self.reads)
+        has_room = not self.packing.moves or self.sums + addresses <= _REGISTERS_BESIDE_MOVES
+        return (is_full and (self.accumulators.rounds or self.packing.by_messages) and self.pieces <= MOST_STRAIGHT
+                and not self.accumulators.messages.emulated and all(reads.stay for reads in self.reads) and has_room
                 and self.sums + sum(reads.registers(self.pieces) for reads in self.reads) <= STRAIGHT_REGISTERS)
 
     @property
