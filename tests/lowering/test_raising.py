@@ -35,6 +35,7 @@ def result(product, function, groups, **options):
     return arrays[2]
 
 
+@pytest.mark.drawn(count=2)
 @pytest.mark.parametrize("part", range(4))
 def test_random_products_are_raised(part):
     for seed in range(30 * part, 30 * part + 30):
@@ -48,6 +49,7 @@ def test_random_products_are_raised(part):
         assert np.array_equal(result(product, whole, max(1, product.batch)), expected), seed
 
 
+@pytest.mark.drawn(count=5)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_are_found(mistake):
     found = 0

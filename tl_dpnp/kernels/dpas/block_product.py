@@ -204,7 +204,7 @@ class BlockProduct:
         if not self.does_two:
             # A matrix that messages take has a k that is not 0.
             return counted_loop(builder, zero, last, constant(I32, depth), carried, one,
-                                runs_at_least_once=True, unrolled=False, ends_at_stop=parts is not None)
+                                runs_at_least_once=True, unrolled=False, ends_at_stop=bool(parts))
         # As long as there is more than one part.
         stop, twice = builder.sub(last, constant(I32, depth)), constant(I32, 2 * depth)
         if parts is not None:
