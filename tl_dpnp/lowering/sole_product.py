@@ -51,11 +51,6 @@ class SoleProduct:
         return None if self.sizes is None else math.prod(self.sizes)
 
     @property
-    def keeps(self) -> bool:
-        """Whether something is added to what C was, or may be: beta is not known to be 0."""
-        return not (isinstance(self.gemm.beta, ops.Constant) and self.gemm.beta.value == 0)
-
-    @property
     def accumulates(self) -> bool:
         """Whether C := op(A) op(B) + C, by alpha and beta that are constants."""
         factors = self.gemm.alpha, self.gemm.beta

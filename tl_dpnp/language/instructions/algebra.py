@@ -70,9 +70,13 @@ class LinearAlgebra(Operation):
     precision: Precision | None = None
 
     @property
+    def keeps(self) -> bool:
+        """Whether the output is added to, or may be: a beta that is the constant 0 leaves it unread."""
+        return not (isinstance(self.beta, Constant) and self.beta.value == 0)
+
+    @property
     def reads(self) -> tuple[Value, ...]:
-        unread = isinstance(self.beta, Constant) and self.beta.value == 0 and not self.atomic
-        return self.inputs if unread else (*self.inputs, self.output)
+        return (*self.inputs, self.output) if self.keeps or self.atomic else self.inputs
 
     @property
     def writes(self) -> tuple[Value, ...]:
@@ -275,15 +279,13 @@ class LinearAlgebra(Operation):
     # --- meaning -----------------------------------------------------------------------------------------------------
 
     def execute(self, group: WorkGroup) -> tuple[Any, ...]:
-        """A beta that is the constant 0 leaves the output unread."""
         element = memref_type(self.output).element
         alpha, beta = (
             group.scalar.convert(group.value(operand), scalar_type(operand), element)
             for operand in (self.alpha, self.beta)
         )
-        unread = isinstance(self.beta, Constant) and self.beta.value == 0
         inputs = [group.value(value) for value in self.inputs]
-        group.algebra.update(self, alpha, inputs, None if unread else beta, group.value(self.output))
+        group.algebra.update(self, alpha, inputs, beta if self.keeps else None, group.value(self.output))
         return ()
 
 

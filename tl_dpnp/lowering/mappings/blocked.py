@@ -295,7 +295,7 @@ def _cycles(tile: Tile, found: SoleProduct, numbers: BlockedNumbers) -> float:
     m, n, k = found.sizes
     speed = numbers.speed(found.elements[0].name, tile.rows, tile.columns, is_known=True)
     sums = -(-k // tile.depth) * tile.depth * tile.rows * tile.columns
-    start = speed.start + found.keeps * speed.kept
+    start = speed.start + found.gemm.keeps * speed.kept
     return -(-m // tile.rows) * -(-n // tile.columns) * (sums / speed.multiplications + start)
 
 

@@ -125,8 +125,7 @@ def narrow_batch(gemm: ops.Contraction) -> NarrowBatch | None:
     m, n, k = sizes_of(gemm)
     if not a.element.is_float or c.element.is_complex or m * n * k >= LARGE_OF_NARROW:
         return None
-    keeps = not (isinstance(gemm.beta, ops.Constant) and gemm.beta.value == 0)
-    return NarrowBatch(m, n, k, c.element.bytes, keeps)
+    return NarrowBatch(m, n, k, c.element.bytes, gemm.keeps)
 
 
 def batch_of(found: SoleProduct | None) -> NarrowBatch | None:

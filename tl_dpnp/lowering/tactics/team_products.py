@@ -66,11 +66,10 @@ def emit_team_product(
         return to_both_parts(builder, value, 1) if computed.is_complex else value
 
     alpha, beta = factor("alpha", operation.alpha), factor("beta", operation.beta)
-    keeps = not (isinstance(operation.beta, ops.Constant) and operation.beta.value == 0)
 
     def finish(total: ir.Value, old: Callable[[], ir.Value]) -> ir.Value:
         value = total if alpha is None else scalar_ops.arithmetic(builder, "mul", computed, alpha, total)
-        if keeps:
+        if operation.keeps:
             one = real(1.0) if beta is None else beta
             before = from_storage(builder, element, old())
             value = scalar_ops.fused_multiply_add(builder, computed, one, before, value)

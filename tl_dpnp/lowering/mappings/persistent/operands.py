@@ -204,7 +204,7 @@ def _usable(
         if not isinstance(operation, ops.LinearAlgebra):
             continue
         used = [*operation.inputs]
-        if not (isinstance(operation.beta, ops.Constant) and operation.beta.value == 0):
+        if operation.keeps:
             used.append(operation.output)
         for value in (*used, operation.output):
             if root[value.name] in parameters and value.name not in through:

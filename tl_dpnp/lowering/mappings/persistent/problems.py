@@ -64,8 +64,7 @@ def chain_of(
                     if not is_product_of_numbers(operation):
                         return False
                     assert isinstance(operation, ops.Contraction)
-                    keeps = not (isinstance(operation.beta, ops.Constant) and operation.beta.value == 0)
-                    problem = _problem(operation, places, moved, keeps)
+                    problem = _problem(operation, places, moved, operation.keeps)
                     if problem is None:
                         return False
                     problems.append(problem)
