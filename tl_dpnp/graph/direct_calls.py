@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter, itemgetter
-from types import CodeType
 from typing import Any
 
 from tl_dpnp.graph.plan import KernelStep
 from tl_dpnp.graph.results import new_arrays
 from tl_dpnp.graph.specialization import Specialization
 from tl_dpnp.graph.traced_scalars import TRACED_KINDS
+from tl_dpnp.graph.written_functions import add_named, listed, written
 from tl_dpnp.runtime.array_package import direct_call, quick_maker, xp
 
 __all__ = ["direct_plan"]
@@ -69,12 +69,7 @@ def _runner(
     inputs, count = len(specialization.plan.inputs), len(like)
     names: dict[str, Any] = {"guards": guards, "counter": specialization.plan.counter}
 
-    def named(kind: str, values: Iterable[Any]) -> list[str]:
-        """Give names to values, which are constants of the function."""
-        found = {f"{kind}{number}": value for number, value in enumerate(values)}
-        names.update(found)
-        return [*found]
-
+    named = functools.partial(add_named, names)
     arrays = [f"a{place}" for place in places]
     made = [f"r{number}" for number in range(len(step.allocations))]
     makers = named("make", (quick_maker(each.shape, each.dtype) for each in step.allocations))
@@ -97,34 +92,22 @@ def _runner(
                for rounded, known, (is_given, place, _) in zip(rounds, values, scalars, strict=True)),
              *(operands[place] for place in order)]
     lines = [f"if len(arguments) != {count}: return False"]
-    lines += [f"{_listed(f'a{place}' for place in range(count))} = arguments"] if count else []
+    lines += [f"{listed(f'a{place}' for place in range(count))} = arguments"] if count else []
     lines += [f"if {' or '.join(others)}: return False"] if others else []
     if guards is not None:
         lines += [f"found = [{', '.join(arrays)}]",
                   f"if not guards(arguments, {{}}, [], found, []) or len(found) != {inputs}: return False"]
     lines += [f"{name} = {maker}()" for name, maker in zip(made, makers, strict=True)]
-    lines += [f"given = ({_listed(given)})"]
-    arguments = _written([*lines, "return given"], dict(names))(like)
+    lines += [f"given = ({listed(given)})"]
+    arguments = _tried([*lines, "return given"], dict(names))(like)
     launch = None if arguments is False else direct_call(step.launch, arguments)
-    result = made[0] if results is None else f"({_listed(made[number] for number in results)})"
-    return None if launch is None else _written(
+    result = made[0] if results is None else f"({listed(made[number] for number in results)})"
+    return None if launch is None else _tried(
         [*lines, "if not launch(given): return False", "counter.value += 1", f"return {result}"],
         {**names, "launch": launch})
 
 
-def _listed(names: Iterable[str]) -> str:
-    return "".join(f"{name}, " for name in names)
-
-
-def _written(lines: Sequence[str], names: dict[str, Any]) -> Callable[[tuple[Any, ...]], Any]:
+def _tried(lines: Sequence[str], names: dict[str, Any]) -> Callable[[tuple[Any, ...]], Any]:
     """Return a function of the arguments of a call; what raises in it is another kind of call."""
-    text = "\n".join(["def run(arguments):", "    try:", *(f"        {line}" for line in lines),
-                      "    except (AttributeError, KeyError, ValueError):", "        return False"])
-    exec(_code(text), names)
-    run: Callable[[tuple[Any, ...]], Any] = names["run"]
-    return run
-
-
-@functools.lru_cache(maxsize=256)
-def _code(text: str) -> CodeType:
-    return compile(text, "<call>", "exec")
+    return written(["try:", *(f"    {line}" for line in lines), "except (AttributeError, KeyError, ValueError):",
+                    "    return False"], names)

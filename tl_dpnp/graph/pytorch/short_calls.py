@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from tl_dpnp.graph.pytorch.planning import Register
 from tl_dpnp.graph.pytorch.program import Program
 from tl_dpnp.graph.pytorch.torch_adapter import CompiledFrame, Passed, is_plain_call
+from tl_dpnp.graph.written_functions import add_named, listed, written
 
 __all__ = ["ShortCall", "short_call"]
 
@@ -38,12 +39,7 @@ def short_call(
         "is_plain": is_plain_call, "function": function, "code": code, "guards": frame.guards,
         "check": frame.check, "allocate": sole.allocate, "launch": sole.launch}
 
-    def named(kind: str, values: Iterable[Any]) -> list[str]:
-        """Give names to values, which are constants of the function."""
-        found = {f"{kind}{number}": value for number, value in enumerate(values)}
-        names.update(found)
-        return [*found]
-
+    named = functools.partial(add_named, names)
     variables = named("variable", (*code.co_varnames[: code.co_argcount], *code.co_freevars))
     cells = named("cell", function.__closure__ or ())
     others = [f"v{number}" for number in range(len(cells))]
@@ -52,30 +48,19 @@ def short_call(
     pool = [*[registers[result.slot] for result in results], *values]
     by_name = ", ".join(f"{name}: {value}" for name, value in zip(variables, values, strict=True))
     likes = [named(kind, (getattr(each, kind) for each in sole.made)) for kind in ("shape", "strides", "dtype")]
-    operands = _listed([*named("fixed", sole.launch.fixed), *[registers[slot] for slot in sole.launch.slots]])
+    operands = listed([*named("fixed", sole.launch.fixed), *[registers[slot] for slot in sole.launch.slots]])
     returned = [pool[place] for place in passed.returned]
     lines = [
         f"if not is_plain() or len(arguments) != {len(given)} or not launch.is_known"
         " or function.__code__ is not code or guards.cache_entry is None: return NotImplemented",
-        *([f"{_listed(given)} = arguments"] if given else []),
+        *([f"{listed(given)} = arguments"] if given else []),
         # A variable from outside may have no value yet.
         *(["try:", *[f"    {other} = {cell}.cell_contents" for other, cell in zip(others, cells, strict=True)],
            "except ValueError: return NotImplemented"] if cells else []),
         f"if not check({{{by_name}}}): return NotImplemented",
         *[f"{name} = allocate({', '.join(like)})" for name, *like in zip(made, *likes, strict=True)],
         f"if not launch.run_if_known(({operands})): return NotImplemented",
-        f"return {returned[0] if passed.kind is None else f'kind(({_listed(returned)}))'}",
+        f"return {returned[0] if passed.kind is None else f'kind(({listed(returned)}))'}",
     ]
     names["kind"] = passed.kind
-    exec(_code("\n".join(["def short(arguments):", *[f"    {line}" for line in lines]])), names)
-    short: ShortCall = names["short"]
-    return short
-
-
-def _listed(names: Iterable[str]) -> str:
-    return "".join(f"{name}, " for name in names)
-
-
-@functools.lru_cache(maxsize=256)
-def _code(text: str) -> types.CodeType:
-    return compile(text, "<call>", "exec")
+    return written(lines, names)
