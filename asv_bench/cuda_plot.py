@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from .axes import plain_ticks
+from .axes import plain_ticks, save
 
 _IMAGES = Path(__file__).parents[1] / "docs" / "images"
 _RANGES = ((3, 16), (17, 32), (33, 48), (49, 64))
@@ -118,15 +118,10 @@ def figure(points: Sequence[_Point]) -> Any:
               help="Folder of the figure, by default that of the documents.")
 def main(tables: tuple[Path, ...], output: Path) -> None:
     """Print the table, and write the figure as PNG and SVG."""
-    from matplotlib import rc_context
-
     points = [point for path in tables for point in points_of(path.read_text(encoding="utf-8").splitlines())]
     click.echo(table(points))
     output.mkdir(parents=True, exist_ok=True)
-    with rc_context({"svg.hashsalt": "cuda-sweep"}):
-        drawing = figure(points)
-        drawing.savefig(output / "cuda-sweep.png", dpi=110)
-        drawing.savefig(output / "cuda-sweep.svg", metadata={"Date": None})
+    save("cuda-sweep", lambda: figure(points), output)
 
 
 if __name__ == "__main__":

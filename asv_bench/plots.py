@@ -11,7 +11,7 @@ import click
 
 from . import drawn as drawn_shapes
 from . import render
-from .axes import plain_ticks
+from .axes import plain_ticks, save
 from .benchmarks.contests import parse_case
 from .benchmarks.results import Measurement, Report
 from .benchmarks.sections import SECTIONS
@@ -207,13 +207,7 @@ _FIGURES = {
 
 def _figure(name: str, title: str, draw: Callable[[], Any], images: Path) -> str:
     """Draw a figure as PNG and SVG; returns the Markdown that shows it."""
-    from matplotlib import pyplot, rc_context
-
-    with rc_context({"svg.hashsalt": name}):  # the same numbers give the same file
-        figure = draw()
-        figure.savefig(images / f"{name}.png", dpi=110)
-        figure.savefig(images / f"{name}.svg", metadata={"Date": None})
-        pyplot.close(figure)
+    save(name, draw, images)
     return f"![{title}](images/{name}.png)\n\nThe same as [SVG](images/{name}.svg)."
 
 
