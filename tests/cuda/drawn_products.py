@@ -10,6 +10,8 @@ __all__ = ["MOST", "drawn_axes", "drawn_chain", "drawn_product", "drawn_sandwich
 
 #: The largest size that is drawn.
 MOST = 64
+#: Elements of half of the banks of shared memory.
+_BANKS = 16
 _DTYPES = {"f32": "float32", "f64": "float64", "f16": "float16"}
 #: How a matrix of each work-group is passed: in a batch, in a group, or as one that all of them read.
 _BATCH, _GROUP, _SHARED = "batch", "group", "shared"
@@ -20,6 +22,8 @@ def drawn_product(seed: int) -> Case:
     draw = random.Random(seed)
     most = draw.choice((8, 20, MOST))
     m, n, k = (draw.randint(1, most) for _ in range(3))
+    # Lines along such sums begin in the same banks of shared memory.
+    k = draw.choice((k, k, max(_BANKS, k // _BANKS * _BANKS)))
     element = draw.choice(("f32", "f32", "f64", "f16"))
     result = draw.choice(("f16", "f32")) if element == "f16" else element
     transposes = draw.choice(("n.n", "t.n", "n.t", "t.t"))

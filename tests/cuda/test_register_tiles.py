@@ -39,6 +39,7 @@ def test_tiles_cover_the_result(seed):
         assert product.m % product.rows == product.n % product.columns == 0
         assert all(product.length % depth == 0 for depth in product.depth)
         assert not product.staggered or (product.across % 2 == 0 and product.across <= product.n)
+        assert not any(product.rotated) or product.k % max(product.depth) == 0
         assert not product.shifted or (height % 2 == 0 and product.down * height > product.m)
         places = [product.place(thread) for thread in range(product.threads)]
         assert sorted(places) == list(itertools.product(range(product.down), range(product.across)))
@@ -86,6 +87,28 @@ def batch(m, n, k):
 def test_rows_are_shifted_where_columns_are_an_odd_number_of_elements_apart(size, is_shifted):
     kernel = tl_dpnp.compile(batch(size, size, size), target="cuda", cache=False)
     assert ("of shifted rows" in only(kernel.inspect_source()).splitlines()[0]) == is_shifted
+
+
+@pytest.mark.parametrize(("transposes", "k"), [("t.n", 32), ("t.n", 64), ("n.n", 64)])
+def test_sums_begin_in_different_banks(transposes, k):
+    """Lines along the sums of all threads begin in the same bank."""
+    m, n = 59, 53
+    left = (1, m) if transposes == "n.n" else (k, 1)
+    pitches = tuple(4 * count for count in (m * k, k * n, m * n))
+    alignments = tuple(min(16, pitch & -pitch) for pitch in pitches)
+    problem = Problem((F32,) * 3, (m, n, k), (left, (1, k), (1, m)), pitches, alignments, sum(pitches), False)
+
+    def least(are_rotated):
+        return min(problem.accesses(each, 1, HOPPER) * each.threads for each in problem.products()
+                   if any(each.rotated) == are_rotated and each.threads % 32 == 0)
+
+    assert least(True) < 0.9 * least(False)
+
+
+@pytest.mark.parametrize(("transposes", "k", "is_rotated"), [("t.n", 64, True), ("t.n", 63, False), ("n.t", 64, False)])
+def test_sums_are_rotated_where_lines_along_them_begin_in_the_same_bank(transposes, k, is_rotated):
+    text = source("f32", "f32", transposes, sizes=(50, 53, k), batched="ABC")
+    assert ("with rotated sums" in tl_dpnp.compile(text, target="cuda", cache=False).lower(H200).mapping) == is_rotated
 
 
 @pytest.mark.parametrize("shape", ["17, 17, 17", "57, 57, 57", "61, 61, 61", "11, 13, 64"])

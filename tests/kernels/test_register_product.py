@@ -78,6 +78,7 @@ def whole(numbers, shape, element):
 def check_drawn(seed, elements):
     draw = random.Random(seed)
     m, n, k = (draw.randint(1, 40) for _ in range(3))
+    k = draw.choice((k, k, 16, 32, 64))
     element = draw.choice(elements)
     left, right = draw.choice(((1, m), (k, 1))), draw.choice(((1, k), (1, k), (n, 1)))
     counts = m * k, k * n, m * n
@@ -87,6 +88,7 @@ def check_drawn(seed, elements):
     products = list(problem.products())
     chosen = draw.sample(products, min(3, len(products)))
     chosen += draw.sample([each for each in products if each.staggered or each.in_quads] or products, 1)
+    chosen += draw.choices([each for each in products if any(each.rotated)] or products, k=2)
     numbers = np.random.default_rng(seed)
     for product in chosen:
         a, b, c = (whole(numbers, shape, element) for shape in ((m, k), (k, n), (m, n)))

@@ -7,6 +7,8 @@ divide C.
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -58,6 +60,9 @@ class RegisterProduct:
     rows that follow one another, one place earlier where A begins at an odd one: pairs of them are aligned in every
     second column, and the pairs in between in the others.  Threads load, and do not store, what is an element before A
     and `overrun` elements behind it.
+    In a product that is `rotated`, lines of an operand along the sum are so far apart that they begin in the same bank:
+    a thread begins its sum so many terms later for each place along the rows, and along the columns, and goes on with
+    the first term after the last one.  Such sums have whole steps.
     A product that `waits` stores when what the block copied back before has left shared memory; in one that
     `is_partial`, the team has threads beyond those, which do nothing.  Products of a team that has several are
     `in_line`: its threads follow one another, whatever rows and columns they have.
@@ -77,11 +82,13 @@ class RegisterProduct:
     is_partial: bool = False
     staggered: bool = False
     shifted: bool = False
+    rotated: tuple[int, int] = (0, 0)
     in_line: bool = False
 
     def __str__(self) -> str:
         height, width = self.tile
-        return f"tiles of {height} x {width} in registers{', of shifted rows' if self.shifted else ''}"
+        special = {", of shifted rows": self.shifted, ", with rotated sums": any(self.rotated)}
+        return f"tiles of {height} x {width} in registers" + "".join(text for text, is_so in special.items() if is_so)
 
     @property
     def tile(self) -> tuple[int, int]:
@@ -151,7 +158,8 @@ class RegisterProduct:
         second = self._second(b, right, lines_b) if self.staggered else None
         first = self._first_row(b, left, row, second) if self.shifted else None
         lines_a = [] if first is not None else self._lines(b, left.strides[0], row, self.rows, self.down, self.m)
-        sums = self._summed(b, left, right, lines_a, lines_b, first, second)
+        begin = self._begin(b, row, column) if any(self.rotated) else None
+        sums = self._summed(b, left, right, lines_a, lines_b, first, second, begin)
         if self.waits:
             asm(b, "cp.async.bulk.wait_group.read 0;", "~{memory}", ir.VoidType(), [])
             target_of(b).barrier(b)
@@ -167,13 +175,19 @@ class RegisterProduct:
         height = b.mul(row, int32(self.tile[0]))
         return b.sub(height, b.trunc(_parity(b, begin, self.elements[0]), I32))
 
+    def _begin(self, b: ir.IRBuilder, row: ir.Value, column: ir.Value) -> ir.Value:
+        """Return the term with which a thread begins its sum."""
+        places = [b.mul(place, int32(terms))
+                  for place, terms in zip((row, column), self.rotated, strict=True) if terms]
+        return b.urem(functools.reduce(b.add, places), int32(self.k))
+
     def _summed(
         self, b: ir.IRBuilder, left: Matrix, right: Matrix, lines_a: Sequence[_Line], lines_b: Sequence[_Line],
-        first_row: ir.Value | None, second: ir.Value | None,
+        first_row: ir.Value | None, second: ir.Value | None, begin: ir.Value | None,
     ) -> list[ir.Value]:
         """Append the sums of a thread's tile, and return them row by row."""
         height, width = self.tile
-        element, step = self.computed, max(self.depth)
+        step = max(self.depth)
         rest: list[ir.Value] = []
 
         def of_a(matrix: Matrix, start: ir.Value, first: int, count: int, paired: bool = True) -> list[ir.Value]:
@@ -194,19 +208,11 @@ class RegisterProduct:
         def loaded(start: ir.Value, first: int, end: int) -> list[ir.Value]:
             """Return what a step multiplies: the elements of each row of A, then of each column of B."""
             count = min(step, end - first)
+            if begin is not None:
+                place = b.add(begin, b.add(b.trunc(start, I32), int32(first)))
+                around = b.sub(place, int32(self.k))
+                start, first = b.zext(b.select(b.icmp_unsigned("<", place, int32(self.k)), place, around), I64), 0
             return [*of_a(left, start, first, count), *_values(b, *others, start, first, count)]
-
-        def multiplied(values: Sequence[ir.Value], sums: Sequence[ir.Value]) -> list[ir.Value]:
-            """Return the sums with the terms of a step more."""
-            count = len(values) // (height + width)
-            sums = list(sums)
-            for term in range(count):
-                for i in range(height):
-                    for j in range(width):
-                        of_a, of_b = values[i * count + term], values[(height + j) * count + term]
-                        place = i * width + j
-                        sums[place] = scalar_ops.fused_multiply_add(b, element, of_a, of_b, sums[place])
-            return sums
 
         def iteration(start: ir.Value, values: Sequence[ir.Value], end: int, following: bool) -> list[ir.Value]:
             """Return the sums after the terms up to `end`, and what is multiplied next; loads go ahead of their use."""
@@ -215,10 +221,10 @@ class RegisterProduct:
                 ahead: list[ir.Value] = []
                 if following or first + step < end:
                     ahead = loaded(start, first + step, max(end, first + 2 * step) if following else end)
-                sums, current = multiplied(current, sums), ahead
+                sums, current = self._multiplied(b, current, sums), ahead
             return [*sums, *current]
 
-        sums: list[ir.Value] = [constant(value_type(element), 0.0)] * (height * width)
+        sums: list[ir.Value] = [constant(value_type(self.computed), 0.0)] * (height * width)
         loops = max(0, self.length // self.terms - 1) * self.terms
         values = [*sums, *loaded(index(0), 0, self.length)]
         if loops:
@@ -226,7 +232,19 @@ class RegisterProduct:
                                   lambda start, values: iteration(start, values, self.terms, True),
                                   runs_at_least_once=True, unrolled=False)
         sums = iteration(index(loops), values, self.length - loops, False)
-        return multiplied(rest, sums) if rest else sums
+        return self._multiplied(b, rest, sums) if rest else sums
+
+    def _multiplied(
+        self, b: ir.IRBuilder, values: Sequence[ir.Value], sums: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        """Return the sums with the terms of a step more."""
+        height, width = self.tile
+        count, sums = len(values) // (height + width), list(sums)
+        for term, i, j in itertools.product(range(count), range(height), range(width)):
+            of_a, of_b = values[i * count + term], values[(height + j) * count + term]
+            place = i * width + j
+            sums[place] = scalar_ops.fused_multiply_add(b, self.computed, of_a, of_b, sums[place])
+        return sums
 
     def _own_place(self, b: ir.IRBuilder) -> tuple[ir.Value, ir.Value]:
         """Return what `place` gives for this thread, in 32 bits, which take half the instructions of 64."""

@@ -32,6 +32,8 @@ _THREADS, _TEAMS, _VECTOR = 512, 64, 16
 _SAMPLE = 3
 #: Bytes of elements that pairs are worth it for, which take one access for two lanes, and sums that are too short.
 _PAIRED, _SHORT = 4, 4
+#: Bytes between lines that begin in one of two banks, of 32; instructions for the place in a sum that is rotated.
+_CLASHING, _ROTATION = 64, 4
 #: Bytes behind a matrix that may be loaded.
 OVERRUN = 64
 
@@ -61,15 +63,11 @@ class Problem:
             for down in _parts(m // height, _LONGEST // height):
                 for across in _parts(n // width, _LONGEST // width):
                     product = RegisterProduct(self.elements, m, n, k, down, across, height, width, depth)
-                    words = product.computed.bytes // 4
-                    if math.prod(product.tile) * words > _SUMS or product.threads > _THREADS:
+                    if math.prod(product.tile) * (product.computed.bytes // 4) > _SUMS or product.threads > _THREADS:
                         continue
-                    staggered = list(self._staggered(product))
-                    yield product
-                    yield from staggered
-                    yield from self._shifted([product, *staggered])
-                    if words * max(height, width, *depth) > 1 and min(down, across) > 1:
-                        yield replace(product, down=down + down % 2, across=across + across % 2, in_quads=True)
+                    for placed in self._placed(product):
+                        yield placed
+                        yield from self._rotated(placed)
 
     def chunks(self) -> list[tuple[int, int, tuple[int, int]]]:
         """Return which rows, columns and terms of the sum may be accessed together."""
@@ -83,6 +81,33 @@ class Problem:
                   for first in (self._widths(0, a_row, k) if a_along == 1 and a_row != 1 else [1])
                   for second in (self._widths(1, b_column, k) if b_along == 1 and b_column != 1 else [1])]
         return [(height, width, depth) for height in heights for width in widths for depth in depths]
+
+    def _placed(self, product: RegisterProduct) -> Iterator[RegisterProduct]:
+        """Yield the product with its threads and what they load in all places."""
+        staggered = list(self._staggered(product))
+        yield product
+        yield from staggered
+        yield from self._shifted([product, *staggered])
+        words = product.computed.bytes // 4 * max(product.rows, product.columns, *product.depth)
+        if words > 1 and min(product.down, product.across) > 1:
+            yield replace(product, down=product.down + product.down % 2, across=product.across + product.across % 2,
+                          in_quads=True)
+
+    def _rotated(self, product: RegisterProduct) -> Iterator[RegisterProduct]:
+        """Yield the product with sums that begin elsewhere in each thread, where lines along them begin in two banks.
+
+        Steps of them are as long as vectors, and pairs of what is shifted begin in columns of even numbers.  Of threads
+        in quads those that share columns begin elsewhere: they gained nothing beside threads in lines.
+        """
+        (row, a_along), (b_along, column) = self.strides[:2]
+        apart = [distance * element.bytes for distance, along, element in (
+            (row, a_along, self.elements[0]), (column, b_along, self.elements[1])) if along == 1 and distance != 1]
+        step = max(product.depth)
+        if product.staggered or product.in_quads or (product.shifted and step % 2):
+            return
+        if product.k > _SHORT and product.k % step == 0 and any(distance % _CLASHING == 0 for distance in apart):
+            for rotated in ((step, 0), (0, step)):
+                yield replace(product, rotated=rotated)
 
     def _staggered(self, product: RegisterProduct) -> Iterator[RegisterProduct]:
         """Yield the product with pairs of a B whose columns are an odd number of elements apart."""
@@ -116,24 +141,27 @@ class Problem:
         """Return how often a warp accesses shared memory."""
         height, width = product.tile
         (first, second), k = product.depth, product.k
-        (a_row, a_along), (_, b_column), (c_row, c_column) = self.strides
+        (a_row, a_along), (b_along, b_column), (c_row, c_column) = self.strides
         own = (product.down, product.across, product.in_quads, teams)
         rows = product.rows if a_row == 1 else 1
         columns = product.columns if self.strides[1][1] == 1 and b_column == 1 else 1
         # Lanes that begin with the second term read the next column of A.
-        late = (self.pitches[1] // _PAIRED, b_column, a_along) if product.staggered else (0, 0, 0)
+        ahead = (self.pitches[1] // _PAIRED, 0, b_column) if product.staggered else (0, *product.rotated)
+        around = 2 if product.staggered else product.k
+        of_left, of_right = (ahead, around, a_along), ((0, *product.rotated), around, b_along)
 
         apart = height if product.shifted else product.rows  # the first rows of neighbouring threads
 
         def accesses_of_a(count: int) -> float:
-            return _accesses(own, (apart * a_row, 0), self.pitches[0], self.elements[0].bytes, count, unit.banks, late)
+            return _accesses(own, (apart * a_row, 0), self.pitches[0], self.elements[0].bytes, count, unit.banks,
+                             of_left)
 
         if product.shifted:  # pairs, and in every second column also the first and the last element
             of_a = (height - 1) / 2 * accesses_of_a(2) + accesses_of_a(1)
         else:
             of_a = height / rows / first * accesses_of_a(rows * first)
         of_b = _accesses(own, (0, product.columns * b_column), self.pitches[1], self.elements[1].bytes,
-                         columns * second, unit.banks)
+                         columns * second, unit.banks, of_right)
         high = product.rows if c_row == 1 else 1
         of_c = _accesses(own, (apart * c_row, product.columns * c_column), self.pitches[2],
                          self.elements[2].bytes, high, unit.banks)
@@ -211,8 +239,9 @@ def instructions_of_thread(problem: Problem, product: RegisterProduct, unit: Mul
     multiply_adds = height * width * product.k * product.multiply_adds
     is_narrow = product.elements[0].bytes < product.computed.bytes
     widening = unit.widening * product.k * (height + width) if is_narrow else 0.0
+    rotation = _ROTATION * product.k / max(product.depth) if any(product.rotated) else 0.0
     return (multiply_adds * LANES * unit.instructions / rate + loads_of_thread(problem, product) + widening
-            + height * width)
+            + rotation + height * width)
 
 
 def loads_of_thread(problem: Problem, product: RegisterProduct) -> float:
@@ -246,15 +275,16 @@ def _parts(chunks: int, most: int) -> list[int]:
 @functools.cache
 def _accesses(
     own: tuple[int, int, bool, int], strides: Strides, pitch: int, size: int, count: int, banks: int,
-    late: tuple[int, int, int] = (0, 0, 0),
+    begins: tuple[tuple[int, int, int], int, int] = ((0, 0, 0), 1, 0),
 ) -> float:
     """Return how often a warp accesses shared memory for `count` elements of `size` bytes in each lane.
 
-    `own` are the threads of a team along rows and columns, whether they are in quads, and the teams of a block.  Lanes
-    whose team times the first of `late` and column times the second make an odd number access what is the third of them
-    further on.
+    `own` are the threads of a team along rows and columns, whether they are in quads, and the teams of a block.
+    `begins` are factors of the team, row and column of a lane, whose sum modulo the second of `begins` is the term that
+    it begins with, and elements between terms.
     """
     down, across, in_quads, teams = own
+    (by_team, by_row, by_column), around, along = begins
     each = down * across
     threads = each * teams
     found: list[int] = []
@@ -264,7 +294,8 @@ def _accesses(
         # What is staggered begins at the next multiple of its size.
         together = size * count
         addresses = [-(-(team * pitch + size * (row * strides[0] + column * strides[1])) // together) * together
-                     + size * late[2] * ((team * late[0] + column * late[1]) % 2) for team, row, column in places]
+                     + size * along * ((team * by_team + row * by_row + column * by_column) % around)
+                     for team, row, column in places]
         found.append(accesses(addresses, together, banks))
     return sum(found) / len(found)
 
