@@ -53,7 +53,8 @@ class _Lockstep:
         self.active = [np.ones(LANES * self.warps, bool)]
 
     add, mul, urem, udiv = (_binary(f) for f in (operator.add, operator.mul, operator.mod, operator.floordiv))
-    lshr, shl, and_, or_ = (_binary(f) for f in (operator.rshift, operator.lshift, operator.and_, operator.or_))
+    lshr, shl, and_, or_, xor = (
+        _binary(f) for f in (operator.rshift, operator.lshift, operator.and_, operator.or_, operator.xor))
 
     def data(self, value: Any) -> Array:
         return value.data if isinstance(value, _Value) else np.full(LANES * self.warps, value.constant or 0)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from tests.kernels.lockstep import compute
+from tl_dpnp.kernels.mma import padded_product
 from tl_dpnp.kernels.mma.padded_product import find_padded_product
+from tl_dpnp.kernels.mma.word_order import WordOrder, conflicts
 
 
 @pytest.mark.parametrize("is_turned", [False, True])
@@ -24,6 +27,12 @@ from tl_dpnp.kernels.mma.padded_product import find_padded_product
     (31, 31, 31, "f16", 2, 1, "nn", 31),  # lines of a tile that are apart
     (63, 33, 18, "f16", 2, 1, "tn", 31),
     (37, 11, 22, "f16", 2, 1, "tn", 24),  # elements along the sum that are words in memory
+    *((37, 26, k, "f16", 2, 1, "tn", k) for k in (16, 32, 48, 64, 80)),  # lines that begin in the same banks
+    (20, 30, 32, "f16", 1, 1, "tt", 64),
+    (50, 44, 64, "f16", 2, 1, "nn", 50),
+    (21, 19, 56, "f16", 1, 1, "tn", 64),
+    *((64, n, 35, "f16", warps, 1, "nn", 64) for n, warps in ((43, 2), (20, 1), (9, 3))),  # and terms that do
+    (37, 64, 33, "f16", 2, 1, "nt", 64), (64, 64, 19, "f16", 1, 1, "nt", 64), (60, 44, 40, "f16", 2, 1, "nt", 64),
 ])
 def test_threads_compute_the_product(m, n, k, element, warps, joined, transposes, stride, is_turned):
     found = find_padded_product(element, m, n, k, warps, joined=joined)
@@ -57,6 +66,28 @@ def test_lines_of_tiles_are_apart_where_fewer_lanes_use_a_bank():
     assert product is not None
     assert product.distances((1, 31), (1, 31), (1, 31)) != (1, 1)
     assert product.distances((1, 40), (1, 40), (1, 40)) == (1, 1)
+
+
+@pytest.mark.parametrize(("k", "accesses"), [(16, 2), (32, 1), (40, 1), (48, 2), (64, 2), (128, 2)])
+def test_lanes_whose_lines_begin_in_the_same_banks_read_other_words(k, accesses):
+    product = find_padded_product("f16", 32, 32, k, 1)
+    assert product is not None
+    work = product.work(((k, 1), (1, k), (1, 32)), (16, 16), 2, False)
+    stores = product.work(((40, 1), (1, 40), (1, 32)), (16, 16), 2, False)
+    plain = stores.accesses - stores.loads  # each of which is one access
+    assert (work.accesses - plain) / work.loads == accesses
+
+
+@pytest.mark.parametrize(("m", "part"), [(56, 1), (64, 0.6)])
+def test_lanes_whose_terms_begin_in_the_same_banks_access_other_lines(m, part):
+    """Part of what is accessed if all lanes access lines in the same order."""
+    product = find_padded_product("f16", m, 44, 64, 2)
+    assert product is not None
+    strides = (1, m), (1, 64), (1, m)
+    own = product.work(strides, (16, 16), 2, False).accesses
+    with mock.patch.object(padded_product, "best_order", lambda addresses, size, *_: (
+            WordOrder(), conflicts(addresses, size))):
+        assert own <= part * product.work(strides, (16, 16), 2, False).accesses
 
 
 def test_columns_far_enough_apart_are_read_at_once():

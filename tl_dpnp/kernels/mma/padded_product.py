@@ -4,13 +4,13 @@ Tiles at the edges are whole to the instruction: lanes beyond the last row or co
 nothing, and what lies beyond the end of the sum is zero in both operands.  The instruction may compute the transpose
 of C, where its tiles then fit better or its stores are vectors; and if A is the same for several work-groups, whose B
 and C follow one another, it computes these as one product (`is_joined`).  The lines of a tile, its rows or columns,
-follow one another in the matrix, or are as many apart as there are tiles, if fewer lanes then use the same banks.
+follow one another in the matrix, or are as many apart as there are tiles, if fewer lanes then use the same banks; and
+lanes may read the words of their lines in different orders (`tl_dpnp.kernels.mma.word_order`).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from functools import partial
 from typing import NamedTuple
@@ -18,17 +18,17 @@ from typing import NamedTuple
 from llvmlite import ir
 
 from tl_dpnp.kernels.llvm import I32, I64, LOCAL, constant, if_then, index, int32, undefined
-from tl_dpnp.kernels.mma.emit import ldmatrix
-from tl_dpnp.kernels.mma.moves import MatrixLoad
 from tl_dpnp.kernels.mma.operands import FORMS, Finish, Matrix, lane_place, multiply, terms
+from tl_dpnp.kernels.mma.packed_words import PackedWords
 from tl_dpnp.kernels.mma.rows import LANES, ROWS, MmaRow
+from tl_dpnp.kernels.mma.word_order import WordOrder, best_order, conflicts
 from tl_dpnp.kernels.targets.nvvm import special_register
 from tl_dpnp.records import dataclass
 
 __all__ = ["PaddedProduct", "Work", "find_packed_product", "find_padded_product"]
 
-#: Rows and columns of a tile; bytes of shared memory that are accessed at once.
-_ROWS, _COLUMNS, _BANKS = 16, 8, 128
+#: Rows and columns of a tile, and terms of a step with operands of 16 bits.
+_ROWS, _COLUMNS, _DEEP = 16, 8, 16
 
 Strides = tuple[int, int]
 
@@ -44,7 +44,7 @@ class Work(NamedTuple):
     multiplications: int
     stores: int
     reads: int
-    accesses: int
+    accesses: float
 
 
 @dataclass(frozen=True)
@@ -127,64 +127,87 @@ class PaddedProduct:
         return costs[is_paired], is_paired
 
     def distances(
-        self, left: Strides, right: Strides, result: Strides, result_bytes: int = 4
+        self, left: Strides, right: Strides, result: Strides, result_bytes: int = 4,
+        alignments: tuple[int, int] = (1, 1),
     ) -> tuple[int, int]:
         """Return how far apart the rows of a tile and its columns are, for operands of 16 bits by their bank conflicts.
 
-        The strides are those of what the instruction computes, `result_bytes` the size of its elements.
+        The strides and alignments are those of what the instruction computes, `result_bytes` the size of its elements.
         """
-        size, parts = self.row.a.bits // 8, self.row.parts("a")
-        if size != 2 or self.is_joined or self.is_packed:
+        if self.row.a.bits != 16 or self.is_joined or self.is_packed:
             return 1, 1
-        down, across = self.parts
-        rows, columns = 2 * self.tiles[0] // down, -(-self.tiles[1] // across)
-        places = [divmod(lane, 4) for lane in range(LANES)]
+        rows, columns = self._counts
 
-        def cost(apart: tuple[int, int]) -> int:
-            of_a = _conflicts([size * (g * apart[0] * left[0] + t * parts * left[1]) for g, t in places], size)
-            of_b = _conflicts([size * (g * apart[1] * right[1] + t * parts * right[0]) for g, t in places], size)
-            stored, of_c = self._stores(apart, result, result_bytes)
-            return self.k // 4 * (rows * of_a + columns * of_b) + rows * columns * stored * of_c
+        def cost(apart: tuple[int, int]) -> float:
+            return sum(count * accesses for count, (_, accesses) in zip(
+                (rows * self.k // 4, columns * self.k // 4, rows * columns * self._stored(apart, result)),
+                self.orders(left, right, result, result_bytes, alignments, apart), strict=True))
 
         return min(((own, other) for own in (1, self.tiles[0]) for other in (1, self.tiles[1])), key=cost)
+
+    @property
+    def _counts(self) -> tuple[int, int]:
+        """Halves of tiles below one another that a warp has, and tiles beside one another, at most."""
+        down, across = self.parts
+        return 2 * self.tiles[0] // down, -(-self.tiles[1] // across)
 
     def work(
         self, strides: tuple[Strides, Strides, Strides], alignments: tuple[int, int], result_bytes: int, is_read: bool
     ) -> Work:
         """Return what a warp does for operands of 16 bits in shared memory: strides of A, B and C, and alignments."""
         left, right, result = strides
-        along = left[1], right[0]
         if self.is_turned:
-            (left, right, result), along = (right[::-1], left[::-1], result[::-1]), along[::-1]
-            alignments = alignments[::-1]
-        size, parts = self.row.a.bits // 8, self.row.parts("a")
-        down, across = self.parts
-        rows, columns = 2 * self.tiles[0] // down, -(-self.tiles[1] // across)
-        apart = self.distances(left, right, result, result_bytes)
-        places = [divmod(lane, 4) for lane in range(LANES)]
-        loads = packs = accesses = 0
-        for count, line, step, distance, alignment in (
-            (rows, left[0], along[0], apart[0], alignments[0]), (columns, right[1], along[1], apart[1], alignments[1])
+            left, right, result, alignments = right[::-1], left[::-1], result[::-1], alignments[::-1]
+        parts, (rows, columns) = self.row.parts("a"), self._counts
+        apart = self.distances(left, right, result, result_bytes, alignments)
+        *orders, (of_c, accesses_of_c) = self.orders(left, right, result, result_bytes, alignments, apart)
+        stores = self._stored(apart, result) * rows * columns
+        loads, packs = 0, stores * of_c.bits
+        accesses = (1 + is_read) * stores * accesses_of_c
+        for count, line, along, alignment, (order, of_load) in zip(
+            (rows, columns), (left[0], right[1]), (left[1], right[0]), alignments, orders, strict=True
         ):
-            together = self._together(step, line, alignment)
-            own = count * -(-self.k // (4 * parts)) * parts // together
-            addresses = [size * (g * distance * line + t * parts * step) for g, t in places]
-            loads, packs = loads + own, packs + (own // 2 if together < parts else 0)
-            accesses += own * _conflicts(addresses, size * together)
-        stored, of_c = self._stores(apart, result, result_bytes)
-        stores = stored * rows * columns
-        accesses += (1 + is_read) * stores * of_c
+            together = self._together(along, line, alignment)
+            words = count * -(-self.k // (4 * parts))
+            own = words * parts // together
+            loads, packs = loads + own, packs + (words if together < parts else 0) + words * order.bits
+            accesses += own * of_load
         return Work(loads, packs, rows // 2 * columns * len(self.steps), stores, is_read * stores, accesses)
 
-    def _stores(self, apart: tuple[int, int], result: Strides, size: int) -> tuple[int, int]:
-        """Return by how many stores a lane stores its part of half a tile, and how often memory is accessed for each.
+    def orders(
+        self, left: Strides, right: Strides, result: Strides, result_bytes: int, alignments: tuple[int, int],
+        apart: tuple[int, int],
+    ) -> tuple[tuple[WordOrder, float], ...]:
+        """Return in which order lanes access words of A, B and C, and how often memory is accessed for each of them.
 
-        The matrix has elements of `size` bytes and the strides of what the instruction computes.
+        Lanes with other lines read terms in another order, where these are words in memory; lanes with other terms or
+        columns access lines in another order, those of other halves of tiles, or of B other tiles.
         """
-        together = 2 if self._stores_pairs(apart, result) else 1
         places = [divmod(lane, 4) for lane in range(LANES)]
-        addresses = [size * (g * apart[0] * result[0] + 2 * t * apart[1] * result[1]) for g, t in places]
-        return 2 // together, _conflicts(addresses, size * together)
+        down, across = self.parts
+        rows, columns = self._counts
+        halves = [_COLUMNS * (number % 2) + _ROWS * down * (number // 2) for number in range(rows)]
+        tiles = [_COLUMNS * across * number for number in range(columns)]
+        found = []
+        for line, along, alignment, lines, distance in (
+            (left[0], left[1], alignments[0], halves, apart[0]), (right[1], right[0], alignments[1], tiles, apart[1])
+        ):
+            parts, together = self.row.parts("a"), self._together(along, line, alignment)
+            addresses = [2 * (g * distance * line + t * parts * along) for g, t in places]
+            if together == parts:
+                words = [2 * 4 * parts * number for number in range(2 * (self.k // _DEEP))]
+                found.append(best_order(addresses, 2 * together, words, lambda lane: lane // 4, 3))
+            else:
+                words = [2 * line * each for each in lines] if distance == 1 else [0]
+                found.append(best_order(addresses, 2 * together, words, lambda lane: lane % 4, 2))
+        size = result_bytes * (2 if self._stores_pairs(apart, result) else 1)
+        addresses = [result_bytes * (g * apart[0] * result[0] + 2 * t * apart[1] * result[1]) for g, t in places]
+        words = [result_bytes * result[0] * each for each in halves] if apart[0] == 1 else [0]
+        return *found, best_order(addresses, size, words, lambda lane: lane % 4, 2)
+
+    def _stored(self, apart: tuple[int, int], result: Strides) -> int:
+        """Return by how many stores a lane stores its part of half a tile."""
+        return 1 if self._stores_pairs(apart, result) else 2
 
     def _stores_pairs(self, apart: tuple[int, int], result: Strides) -> bool:
         """Whether a lane stores two elements at once, where the matrix is aligned for that."""
@@ -206,7 +229,8 @@ class PaddedProduct:
         if self.is_joined:
             own = int32(self.warps // self.teams)
             warp = b.add(warp, b.mul(b.trunc(special_register(b, "tid.z"), I32), own))
-        apart = self.distances(left.strides, right.strides, result.strides, result.element_bytes)
+        apart = self.distances(left.strides, right.strides, result.strides, result.element_bytes,
+                               (left.alignment, right.alignment))
         down, across = self.parts
         row, column = b.urem(warp, int32(down)), b.udiv(warp, int32(down))
         most = -(-self.tiles[1] // across)
@@ -224,6 +248,13 @@ class PaddedProduct:
             others = b.and_(b.icmp_unsigned(">=", column, int32(full)),
                             b.icmp_unsigned("<", column, int32(across)))
             if_then(b, others, partial(compute, most - 1))
+
+
+class _Order(NamedTuple):
+    """In which order lanes access the terms of their lines, or the lines."""
+
+    of_terms: WordOrder = WordOrder()
+    of_lines: WordOrder = WordOrder()
 
 
 @dataclass
@@ -253,25 +284,86 @@ class _Part:
         down, (height, width) = product.parts[0], product.extent
         self.g, self.t = (b.trunc(place, I32) for place in lane_place(b))
         rows = product.tiles[0] // down
-        blocks = [self.inside(self.row_of(block // 2, block % 2), height) for block in range(2 * rows)]
-        strips = [self.inside(self.column_of(strip, self.g, _COLUMNS - 1), width) for strip in range(self.columns)]
+        packed = product.is_packed and PackedWords(
+            b, self.left, self.right, (self.row, self.column), product.parts, (rows, self.columns))
+        of_a, of_b, of_c = self.orders()
+        blocks = [self.inside(line, height) for line in self.rows_in(of_a.of_lines)]
+        strips = [self.inside(line, width) for line in self.columns_in(of_b.of_lines)]
         zero = constant(ir.DoubleType() if product.row.c.bits == 64 else ir.FloatType(), 0.0)
         sums = {(i, j): [zero] * product.row.words("d") for i in range(rows) for j in range(self.columns)}
-        matrices = _Matrices(self, rows) if product.is_packed else None
-        for start, row in product.steps:
-            if matrices is not None:
-                words_a, words_b = matrices.of_left(start), matrices.of_right(start)
+        for group in self.groups(of_a, of_b):
+            if packed:
+                words_a, words_b = ([of(start) for start, _ in group] for of in (packed.of_left, packed.of_right))
             else:
-                words_a = [self.words(self.left, line, row, start) for line in blocks]
-                words_b = [self.words(self.right.transposed, line, row, start) for line in strips]
-            for i in range(rows):
-                a = [words_a[2 * i + word % 2][word // 2] for word in range(row.words("a"))]
-                for j in range(self.columns):
-                    sums[i, j] = multiply(b, row, a, words_b[j], sums[i, j], product.is_split)
-        for i in range(rows):
-            for half in range(2):
-                for j in range(self.columns):
-                    self.store(self.row_of(i, half), j, sums[i, j][2 * half : 2 * half + 2])
+                words_a = self.words_of(self.left, blocks, of_a, group)
+                words_b = self.words_of(self.right.transposed, strips, of_b, group)
+            for (_, row), words_of_a, words_of_b in zip(group, words_a, words_b, strict=True):
+                for i in range(rows):
+                    a = [words_of_a[2 * i + word % 2][word // 2] for word in range(row.words("a"))]
+                    for j in range(self.columns):
+                        sums[i, j] = multiply(b, row, a, words_of_b[j], sums[i, j], product.is_split)
+        lines = self.rows_in(of_c.of_lines)
+        for j in range(self.columns):
+            parts = [[sums[block // 2, j][2 * (block % 2) + part] for block in range(2 * rows)] for part in range(2)]
+            first, second = (self.exchanged(of_c.of_lines, each) for each in parts)
+            for line, *values in zip(lines, first, second, strict=True):
+                self.store(line, j, values)
+
+    def orders(self) -> tuple[_Order, _Order, _Order]:
+        """Return in which order lanes access the words of A, B and C."""
+        product = self.product
+        if product.row.a.bits != 16 or product.is_packed:
+            return _Order(), _Order(), _Order()
+        left, right = self.left, self.right.transposed
+        found = product.orders(left.strides, right.strides[::-1], self.result.strides, self.result.element_bytes,
+                               (left.alignment, right.alignment), self.apart)
+        a, b, c = (order for order, _ in found)
+        of_a, of_b = (
+            _Order(of_terms=order) if product._together(matrix.strides[1], matrix.strides[0], matrix.alignment) > 1
+            else _Order(of_lines=order) for matrix, order in ((left, a), (right, b)))
+        return of_a, of_b, _Order(of_lines=c)
+
+    def rows_in(self, order: WordOrder) -> list[tuple[ir.Value, int]]:
+        """Return this lane's rows in the halves of its warp's tiles, and the last ones of all lanes and warps."""
+        b, down = self.b, self.product.parts[0]
+
+        def row_of(number: ir.Value) -> ir.Value:
+            tile = b.add(self.row, b.mul(b.lshr(number, int32(1)), int32(down)))
+            return b.add(b.mul(tile, int32(_ROWS)), b.add(b.mul(b.and_(number, int32(1)), int32(_COLUMNS)), self.g))
+
+        plain = [self.row_of(block // 2, block % 2) for block in range(2 * self.product.tiles[0] // down)]
+        return self.lines_in(order, plain, row_of)
+
+    def columns_in(self, order: WordOrder) -> list[tuple[ir.Value, int]]:
+        """Return this lane's columns of B in its warp's tiles, and the last ones of all lanes and warps."""
+        b, across = self.b, self.product.parts[1]
+
+        def column_of(number: ir.Value) -> ir.Value:
+            return b.add(b.mul(b.add(self.column, b.mul(number, int32(across))), int32(_COLUMNS)), self.g)
+
+        plain = [self.column_of(strip, self.g, _COLUMNS - 1) for strip in range(self.columns)]
+        return self.lines_in(order, plain, column_of)
+
+    def lines_in(
+        self, order: WordOrder, plain: Sequence[tuple[ir.Value, int]], placed: Callable[[ir.Value], ir.Value]
+    ) -> list[tuple[ir.Value, int]]:
+        """Return lines in the order in which lanes access them: those that are left over are in their own."""
+        lines = list(plain)
+        if order.bits:
+            numbers = order.numbers(self.b, self.t)
+            for first in range(0, len(lines) - order.words + 1, order.words):
+                last = max(each for _, each in lines[first : first + order.words])
+                lines[first : first + order.words] = [
+                    (placed(self.b.add(number, int32(first))), last) for number in numbers]
+        return lines
+
+    def exchanged(self, order: WordOrder, values: Sequence[ir.Value]) -> list[ir.Value]:
+        """Return what lanes have of lines by their numbers, of that in the order of access, or the other way."""
+        found = list(values)
+        if order.bits:
+            for first in range(0, len(found) - order.words + 1, order.words):
+                found[first : first + order.words] = order.exchanged(self.b, self.t, found[first : first + order.words])
+        return found
 
     def row_of(self, number: int, half: int) -> tuple[ir.Value, int]:
         """Return this lane's row in a half of one of its warp's tiles, and the last one of all lanes and warps."""
@@ -299,6 +391,47 @@ class _Part:
         value, last = line
         b = self.b
         return value if last < end else b.select(b.icmp_unsigned("<", value, int32(end)), value, int32(end - 1))
+
+    def groups(self, *orders: _Order) -> Iterator[list[tuple[int, MmaRow]]]:
+        """Yield the steps whose words are read together."""
+        most = max(1, *(order.of_terms.words // 2 for order in orders))
+        steps = self.product.steps
+        for first in range(0, len(steps), most):
+            yield steps[first : first + most]
+
+    def words_of(
+        self, matrix: Matrix, lines: Sequence[ir.Value], order: _Order, group: Sequence[tuple[int, MmaRow]]
+    ) -> list[list[list[list[ir.Value]]]]:
+        """Return the words of all lines, as `words` has them, for each step."""
+        whole = max(1, order.of_terms.words // 2)
+        steps: list[list[list[list[ir.Value]]]] = []
+        for first in range(0, len(group), whole):
+            some = group[first : first + whole]
+            start, (last, row) = some[0][0], some[-1]
+            if order.of_terms.bits and len(some) == whole and row.k == _DEEP and last + row.k <= self.product.k:
+                read = [self.ordered_words(matrix, line, order.of_terms, start) for line in lines]
+                steps += [[[[word] for word in words[2 * step : 2 * step + 2]] for words in read]
+                          for step in range(whole)]
+                continue
+            for start, row in some:
+                found = [self.words(matrix, line, row, start) for line in lines]
+                if order.of_lines.bits:
+                    by_word = [self.exchanged(order.of_lines, [word for (word,) in words])
+                               for words in zip(*found, strict=True)]
+                    found = [[[word] for word in words] for words in zip(*by_word, strict=True)]
+                steps.append(found)
+        return steps
+
+    def ordered_words(self, matrix: Matrix, line: ir.Value, order: WordOrder, start: int) -> list[ir.Value]:
+        """Return a lane's words of a row of A, or a column of B, from a term on."""
+        b = self.b
+        first = b.add(b.mul(line, int32(matrix.strides[0])), b.mul(self.t, int32(2)))
+        words = []
+        for number in order.numbers(b, self.g):
+            place = b.add(first, b.mul(number, int32(_DEEP // 2)))
+            pointer = b.gep(b.gep(matrix.pointer, [b.zext(place, I64)]), [index(start)])
+            words.append(b.load(b.bitcast(pointer, I32.as_pointer(LOCAL)), align=2 * matrix.element_bytes))
+        return order.exchanged(b, self.g, words)
 
     def words(self, matrix: Matrix, line: ir.Value, row: MmaRow, start: int) -> list[list[ir.Value]]:
         """Return the terms of a lane's words of a row of A, or a column of B, in a step; `matrix` is A, or B turned."""
@@ -407,75 +540,11 @@ def _accesses(line: int, along: int, size: int, is_paired: bool) -> int:
     """Return how often shared memory is accessed for the eight lines and eight elements along the sum of a step."""
     places = [divmod(lane, 4) for lane in range(LANES)]
     if not is_paired:
-        return 2 * _conflicts([size * (g * line + t * along) for g, t in places], size)
+        return 2 * conflicts([size * (g * line + t * along) for g, t in places], size)
     loads = [size * (g * line + 2 * t * along) for g, t in places]
     if along == 1 and line % 2 == 0:
-        return _conflicts(loads, 2 * size)
-    return 2 * _conflicts(loads, size)
-
-
-def _conflicts(addresses: Sequence[int], size: int) -> int:
-    """Return how often the banks are accessed for loads of `size` bytes by a warp; wide ones go by parts of a warp."""
-    together, total = min(LANES, _BANKS // size), 0
-    for first in range(0, LANES, together):
-        words: dict[int, set[int]] = defaultdict(set)
-        for address in addresses[first : first + together]:
-            for word in range(address // 4, (address + size - 1) // 4 + 1):
-                words[word % (_BANKS // 4)].add(word)
-        total += max(map(len, words.values()))
-    return total
-
-
-class _Matrices:
-    """The words of packed operands that a warp has in a step, by ``ldmatrix``, for so many tiles below one another."""
-
-    def __init__(self, part: _Part, rows: int) -> None:
-        self.part, self.rows = part, rows
-        b = part.b
-        lane = special_register(b, "tid.x")
-        self.within, number = b.and_(lane, index(7)), b.lshr(lane, index(3))
-        low, high = b.and_(number, index(1)), b.lshr(number, index(1))
-        row, column = (b.zext(place, I64) for place in (part.row, part.column))
-        # Matrices of A are the halves of the rows, then those of k; of B the halves of k, then two tiles.
-        line = b.add(b.mul(row, index(_ROWS)), b.mul(low, index(_COLUMNS)))
-        self.left, self.is_left_turned = self.first(part.left, line, high)
-        across = part.product.parts[1]
-        line = b.mul(b.add(column, b.mul(high, index(across))), index(_COLUMNS))
-        self.right, self.is_right_turned = self.first(part.right.transposed, line, low)
-
-    def first(self, matrix: Matrix, line: ir.Value, half: ir.Value) -> tuple[Matrix, bool]:
-        """Return a matrix from this lane's first row of it on, and whether that is along the lines of the operand."""
-        b = self.part.b
-        k = b.mul(half, index(_COLUMNS))
-        is_turned = matrix.strides[1] != 1
-        if is_turned:
-            k = b.add(k, self.within)
-        else:
-            line = b.add(line, self.within)
-        return matrix.at(b, line, k), is_turned
-
-    def load(self, matrix: Matrix, is_turned: bool, count: int, line: int, start: int) -> list[ir.Value]:
-        b = self.part.b
-        return ldmatrix(b, MatrixLoad(count, is_turned), b.ptrtoint(matrix.element(b, line, start), I32))
-
-    def of_left(self, start: int) -> list[list[list[ir.Value]]]:
-        """Return the words of each half of the rows of each tile, in a step along the sum."""
-        words: list[list[list[ir.Value]]] = []
-        for tile in range(self.rows):
-            line = tile * self.part.product.parts[0] * _ROWS
-            found = self.load(self.left, self.is_left_turned, 4, line, start)
-            words += [[[found[half]], [found[2 + half]]] for half in range(2)]
-        return words
-
-    def of_right(self, start: int) -> list[list[list[ir.Value]]]:
-        """Return the words of each tile, two of which are loaded together."""
-        words: list[list[list[ir.Value]]] = []
-        for tile in range(0, self.part.columns, 2):
-            count = 4 if tile + 1 < self.part.columns else 2
-            line = tile * self.part.product.parts[1] * _COLUMNS
-            found = self.load(self.right, self.is_right_turned, count, line, start)
-            words += [[[found[first]], [found[first + 1]]] for first in range(0, count, 2)]
-        return words
+        return conflicts(loads, 2 * size)
+    return 2 * conflicts(loads, size)
 
 
 def find_packed_product(element: str, m: int, n: int, k: int, warps: int) -> PaddedProduct | None:
