@@ -50,9 +50,9 @@ def test_the_work_of_a_warp_is_what_its_code_does(seed, monkeypatch):
     def record(problem, product, *others):
         work = product.work(problem.strides, problem.alignments[:2], problem.elements[2].bytes, problem.is_read)
         seen.append((product, work))
-        return 0.0
+        return 0.0, 0
 
-    monkeypatch.setattr(staging, "cycles_of_warps", record)
+    monkeypatch.setattr(staging, "plan_of_warps", record)
     monkeypatch.setattr(staging, "product_on_tensor_cores", lambda work: None)
     monkeypatch.setattr(staging, "_WAYS", tuple(way for way in staging._WAYS if "tensor_cores" not in way.__name__))
     kernel, _ = staged(*arguments)
@@ -101,3 +101,14 @@ def test_a_call_of_a_drawn_size_has_a_plan_that_fits():
         sizes = tuple(draw.randint(1, 64) for _ in range(3))
         kernel, _ = staged(draw.choice(("f16", "bf16")), sizes, draw.choice(("n.n", "t.n", "n.t")), draw.randint(0, 1))
         assert kernel.lower(H200).plan.local_memory <= H200.local_memory
+
+
+@pytest.mark.parametrize(("sizes", "transposes", "beta"), [((52, 36, 32), "t.n", 1), ((57, 46, 14), "n.t", 0)])
+def test_there_is_room_for_the_blocks_that_were_counted_on(sizes, transposes, beta):
+    """Registers that the compiler would like to have leave room for one block less."""
+    kernel, _ = staged("f16", sizes, transposes, beta)
+    plan, resources = kernel.lower(H200).plan, only(kernel.resources())
+    threads = plan.subgroup_size * plan.subgroups * plan.teams
+    by_memory = HOPPER.local_memory // (resources.local_memory + HOPPER.block_memory)
+    assert HOPPER.registers // (threads * resources.registers) >= by_memory > 1
+    assert resources.stack == 0

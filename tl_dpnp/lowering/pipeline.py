@@ -151,7 +151,8 @@ def _with_loops(analysis: Analysis, mapping: LoopMapping) -> LoweredKernel:
         body = replace(body, statements=with_branch_barriers(body.statements))
     plan = LaunchPlan(
         _KERNEL_NAME, mapping.form, layout.lanes, layout.subgroups, local_memory, work, mapping.teams, body.checks,
-        max(registers_of(kernels), analysis.fragments.registers), parts=mapping.parts, measured=writer.measured,
+        max(mapping.registers, registers_of(kernels), analysis.fragments.registers), parts=mapping.parts,
+        measured=writer.measured,
     )
     remarks = (*mapping.remarks, *analysis.fragments.remarks, *raising_remarks(analysis),
                *(f"{kernel.schedule.name} {kernel.remark}" for kernel in kernels if kernel.remark))

@@ -102,6 +102,12 @@ class PaddedProduct:
         return height // down * -(-width // across) * self.row.words("d") * self.row.c.bits // 32
 
     @property
+    def fetched(self) -> int:
+        """32-bit registers that operands of 16 bits take in a step, for a lane."""
+        rows, columns = self._counts
+        return 2 * (rows + columns)
+
+    @property
     def steps(self) -> list[tuple[int, MmaRow]]:
         """The steps along the sum: where each begins, and its form."""
         steps, start = [], 0

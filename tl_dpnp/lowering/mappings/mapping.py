@@ -77,11 +77,13 @@ class LoopMapping(Mapping):
     """A mapping whose kernels are made of the instructions of the function, each with a scheduled loop nest.
 
     `teams` and `parts` are those of the launch plan.  `products` compute instructions in place of loop nests, None is
-    for those that have one.  Work-items store the results in `direct` to global memory, where others are in local one.
+    for those that have one.  Work-items store the results in `direct` to global memory, where others are in local one,
+    and have so many `registers` at most on CUDA devices; 0 leaves that to the compiler.
     """
 
     teams: int = 1
     parts: int = 1
+    registers: int = 0
     products: tuple[TeamProduct | None, ...] = ()
     direct: tuple[str, ...] = ()
 

@@ -17,8 +17,8 @@ from tl_dpnp.scalars import ScalarType
 from tl_dpnp.target.multiprocessor import LANES, Multiprocessor, accesses
 
 __all__ = [
-    "OVERRUN", "Problem", "RegisterPlan", "best_plan", "counts_of_teams", "cycles_of_warps", "instructions_of_thread",
-    "is_product_of_numbers", "loads_of_thread", "product_in_registers", "ragged_chain", "registers_of",
+    "OVERRUN", "Problem", "RegisterPlan", "best_plan", "counts_of_teams", "instructions_of_thread",
+    "is_product_of_numbers", "loads_of_thread", "plan_of_warps", "product_in_registers", "ragged_chain", "registers_of",
 ]
 
 #: 32-bit registers of the sums of a thread at most, rows or columns of its tile, and registers for all else.
@@ -252,10 +252,14 @@ def loads_of_thread(problem: Problem, product: RegisterProduct) -> float:
     return product.k * (of_a + width / product.columns / product.depth[1])
 
 
-def cycles_of_warps(
+def plan_of_warps(
     problem: Problem, product: PaddedProduct, teams: int, unit: Multiprocessor, memory: int, waits: bool
-) -> float:
-    """Return the cycles for a product of operands of 16 bits that the warps of a team compute on tensor cores."""
+) -> tuple[float, int]:
+    """Return the cycles for a product of operands of 16 bits that the warps of a team compute on tensor cores.
+
+    The second is the most registers of a thread with which there is room for as many blocks as these cycles count on; 0
+    where a thread needs more.
+    """
     work = product.work(problem.strides, problem.alignments[:2], problem.elements[2].bytes, problem.is_read)
     numbers = unit.padded
     turn = Turn(
@@ -264,7 +268,11 @@ def cycles_of_warps(
         instructions=(work.loads + work.packs + numbers.multiplication * work.multiplications
                       + numbers.store * (work.stores + work.reads / 2) + numbers.turn_instructions),
         between=numbers.turn, waits=waits)
-    return turn.cycles(work.accesses) if turn.blocks > 0 else math.inf
+    if turn.blocks < 1:
+        return math.inf, 0
+    most = unit.registers // (turn.warps * LANES * turn.blocks) // 8 * 8
+    is_enough = product.registers + product.fetched + _OTHERS <= most < unit.thread_registers
+    return turn.cycles(work.accesses), most if is_enough else 0
 
 
 def _parts(chunks: int, most: int) -> list[int]:

@@ -61,7 +61,7 @@ from tl_dpnp.lowering.memory import Placement, size_in_bytes
 from tl_dpnp.lowering.sole_product import sole_product
 from tl_dpnp.lowering.tactics.chains import ChainPlan, plans_of
 from tl_dpnp.lowering.tactics.narrow_batches import batch_of
-from tl_dpnp.lowering.tactics.registers import OVERRUN, best_plan, cycles_of_warps, product_in_registers
+from tl_dpnp.lowering.tactics.registers import OVERRUN, best_plan, plan_of_warps, product_in_registers
 from tl_dpnp.lowering.tactics.team_products import TeamProduct
 from tl_dpnp.lowering.tactics.warps import chain_products, instructions_of, resident_stride
 from tl_dpnp.records import dataclass
@@ -327,11 +327,12 @@ def _narrow_product(work: Work) -> Persistent | None:
     problem, (product,) = problem_of(gemm, by_warps.operands, by_warps.residents), by_warps.products
     if problem is None or not isinstance(product, PaddedProduct) or product.is_joined:
         return None
-    cycles = cycles_of_warps(problem, product, by_warps.teams, unit, by_warps.local_memory, by_warps.ring.waits)
+    cycles, registers = plan_of_warps(
+        problem, product, by_warps.teams, unit, by_warps.local_memory, by_warps.ring.waits)
     by_threads = _in_registers(work)
     is_faster = by_threads is not None and by_threads.cycles is not None and (
         unit.padded.advantage * by_threads.cycles < cycles)
-    return by_threads if is_faster else replace(by_warps, cycles=cycles)
+    return by_threads if is_faster else replace(by_warps, cycles=cycles, registers=registers)
 
 
 def _in_registers(work: Work) -> Persistent | None:
