@@ -48,8 +48,8 @@ BY_TILES: list[tuple[str, str, int, Precision]] = [
 ]
 TILE = (256, 128)
 
-#: Tests that run under the sanitizers, some of a file at a time: all forms, with and without tensor cores, padded sizes, chains, groups, matrices
-#: in registers, complex numbers.
+#: Tests that run under the sanitizers, some of a file at a time: all forms, with and without tensor cores, padded
+#: sizes, chains, groups, matrices in registers, complex numbers.
 SANITIZED = (
     ("tests/cuda/test_device.py", "drawn_products and (2] or 3])"),
     ("tests/cuda/test_device.py",

@@ -58,13 +58,14 @@ def placed(matrix, strides, count, misplaced):
     return memory, memory.ctypes.data + start * matrix.itemsize
 
 
-@pytest.mark.drawn(count=10)
+@pytest.mark.drawn(count=6)
 @pytest.mark.parametrize("seed", range(24))
 def test_threads_compute_the_product(seed):
     check_drawn(seed, (F32, F32, F64))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.drawn(count=3)
+@pytest.mark.parametrize("seed", range(12))
 def test_threads_compute_products_of_complex_numbers(seed):
     check_drawn(seed, (C32, C64))
 
