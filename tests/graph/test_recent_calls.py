@@ -13,6 +13,7 @@ import tl_dpnp
 from tests.graph.support import known_after, short_calls_after
 from tl_dpnp import config
 from tl_dpnp.graph.keys import CallKey
+from tl_dpnp.graph.specialization import Specialization
 from tl_dpnp.graph.unpacking import unpacking
 from tl_dpnp.runtime.sycl.tensor_adapter import ExecutionPlacementError
 from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
@@ -204,6 +205,28 @@ class Weights:
 
 class Mode(enum.Enum):
     A, B = 1, 2
+
+
+def test_a_call_ends_though_its_plan_is_forgotten_meanwhile(monkeypatch):
+    """As another thread does it by `clear`, or by calls of many other kinds."""
+    @tl_dpnp.fuse
+    def step(v):
+        return 2 * v + 1
+
+    x = dpnp.arange(4.0)
+    step(x)
+    run = Specialization.run
+
+    def run_and_forget(self, *call):
+        found = run(self, *call)
+        step.clear()
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Specialization, "run", run_and_forget)
+        assert step(x).asnumpy().tolist() == [1, 3, 5, 7]
+    assert step(x).asnumpy().tolist() == [1, 3, 5, 7]
+    assert step.stats.traces == 1
 
 
 def test_arguments_unpack_where_their_keys_are_alike():

@@ -138,7 +138,7 @@ class FusedFunction(FunctionWrapper, Generic[_P, _R]):
         for specialization in self._plans.of(key):
             fits, result = specialization.run(key, arguments, keywords)
             if fits:
-                if not keywords and not self._plans.deciding(key):
+                if not keywords and not self._plans.decides(key):
                     self._recent.note(key, specialization, arguments, specialization.plan.calls)
                 return result
         cache = self._again.get(tuple(key.parts))

@@ -52,6 +52,11 @@ class PlanStore:
         """Return which numbers of a call decide."""
         return self._calls[tuple(key.parts)].deciding
 
+    def decides(self, key: CallKey) -> bool:
+        """Return whether numbers of a call decide; also where another thread has let its plans go meanwhile."""
+        calls = self._calls.get(tuple(key.parts))
+        return calls is None or bool(calls.deciding)
+
     def add(self, key: CallKey, specialization: Specialization) -> int:
         """Keep a plan; return for how many values of numbers that decide there are plans with its key."""
         calls = self._calls.setdefault(tuple(key.parts), _Calls())
