@@ -146,6 +146,13 @@ def test_dynamic_offsets_travel_with_the_group(target):
     assert y.asnumpy().tolist() == [part.asnumpy().sum() for part in parts]
 
 
+def test_a_group_of_a_group_has_its_offset():
+    moved = tl_dpnp.group([dpnp.arange(8, dtype="float32")[2:4]], offset=3)
+    assert tl_dpnp.group(moved).offset == 3
+    assert tl_dpnp.group(moved, offset=0).offset == 0
+    assert tl_dpnp.group(list(moved)).offset == 0
+
+
 def test_another_offset_is_another_group():
     """Kernels that have seen a group would not look at it again."""
     group = tl_dpnp.group([dpnp.zeros(3)])

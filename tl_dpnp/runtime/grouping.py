@@ -15,7 +15,7 @@ from tl_dpnp.runtime.platform_choice import platform_of
 __all__ = ["group"]
 
 
-def group(arrays: Sequence[Any], *, offset: int = 0) -> Group:
+def group(arrays: Sequence[Any], *, offset: int | None = None) -> Group:
     """Make a group of `arrays` that can be passed to kernels again and again without uploading its tables.
 
     `arrays` is a sequence of dpnp or dpctl arrays on one queue, or of arrays on one CUDA device, each with its own
@@ -24,11 +24,13 @@ def group(arrays: Sequence[Any], *, offset: int = 0) -> Group:
     The group is of the memory that they have when it is made,
     which few functions exchange, such as ``array.partition`` of dpnp and ``tensor.set_`` of PyTorch.  `offset`, in
     elements, may be negative; it takes effect with parameters of type ``group<…, offset: ?>`` (tensor language
-    reference, section "Group type").
+    reference, section "Group type").  Without one it is 0, and of a group the offset that it has.
 
     Raises `TLTypeError` for an element that is no such array and `dpctl.utils.ExecutionPlacementError` for mixed
     queues.  Fit with a parameter's type is checked when the group is passed.
     """
+    if offset is None:
+        offset = arrays.offset if isinstance(arrays, Group) else 0
     if isinstance(offset, bool) or not isinstance(offset, int | np.integer):
         raise TLTypeError(f"the offset of a group is a number of elements, an int, not {offset!r}")
     if not -(1 << 63) <= offset < 1 << 63:
