@@ -415,7 +415,14 @@ MISTAKES = {
             b.axpby(0.0, b.x, 2.0, b.x)
         tl_dpnp.compile(b)(False, x)
         got, want = x.asnumpy(), v""", "if b.c:", TypeError, "%c is known when the kernel runs, not while it is built",
-                                      "with b.if_(c):", right="with b.if_(b.c):"),
+                                      "with b.if_(condition):", right="with b.if_(b.c):"),
+    "Python's == on a value": Mistake("""
+        b = FunctionBuilder("choose", n=I32, x=memref(F32, 4))
+        with b.if_(b.n == 0):
+            b.axpby(0.0, b.x, 2.0, b.x)
+        tl_dpnp.compile(b)(1, x)
+        got, want = x.asnumpy(), v""", "b.n == 0", TypeError, "which Python's operators do not compute with",
+                                      'b.cmp("lt", x, y)', right='b.cmp("eq", b.n, 0)'),
     "array as an operand": Mistake("""
         b = FunctionBuilder("product", A=memref(F32, 4, 3), B=memref(F32, 3, 5), C=memref(F32, 4, 5))
         b.gemm(1.0, a, b.B, 0.0, b.C)

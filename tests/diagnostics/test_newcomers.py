@@ -25,7 +25,7 @@ from tl_dpnp import config
 from tl_dpnp.language import FunctionBuilder, group, memref
 from tl_dpnp.language.builder import ALL
 from tl_dpnp.runtime.sycl.tensor_adapter import tensor as dpt
-from tl_dpnp.scalars import F32, I1
+from tl_dpnp.scalars import F32, I1, I32
 
 
 class OnHost(ByDLPack):
@@ -45,7 +45,7 @@ def names(folder):
     return {
         "np": np, "dpnp": dpnp, "dpt": dpt, "dpctl": dpctl, "tl_dpnp": tl_dpnp, "pathlib": pathlib, "config": config,
         "functools": functools, "FunctionBuilder": FunctionBuilder, "memref": memref, "group": group, "ALL": ALL,
-        "F32": F32, "I1": I1, "OnHost": OnHost, "path": path,
+        "F32": F32, "I1": I1, "I32": I32, "OnHost": OnHost, "path": path,
         "AXPY": AXPY, "COUNT": COUNT, "FUSED": FUSED, "RAGGED": RAGGED, "PRODUCT": PRODUCT, "PACKED": PACKED,
         "CHOOSE": CHOOSE, "TWO": TWO, "v": v, "w": w, "a": a, "b": b, "b_": b, "e": e, "f": f,
         "i8": draw.integers(-8, 8, (4, 3)).astype("i1"), "j8": draw.integers(-8, 8, (3, 5)).astype("i1"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import field, fields
+from numbers import Number
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from tl_dpnp.errors import Span, TLTypeError
@@ -43,6 +44,11 @@ def _no_operator(value: Value, *_other: object) -> NoReturn:
                       'b.add(x, y), b.mul(x, y), b.cmp("lt", x, y) and so on, with b for the builder')
 
 
+def _asked_by_the_package() -> bool:
+    """Whether who called the caller is a module of the package, which may ask whether there is a value, or which."""
+    return bool(sys._getframe(2).f_globals.get("__name__", "").partition(".")[0] == "tl_dpnp")
+
+
 @dataclass(frozen=True)
 class Value:
     """A local identifier: ``%name``.  Unnamed identifiers have digits for a name."""
@@ -55,12 +61,19 @@ class Value:
         return f"%{self.name}"
 
     def __bool__(self) -> bool:
-        # Python would take any value of the user's for true, and build one branch only.  In the package,
-        # `value or other` asks whether there is one.
-        if sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] == "tl_dpnp":
+        # Python would take any value of the user's for true, and build one branch only.
+        if _asked_by_the_package():
             return True
-        raise TLTypeError(f"{self} is known when the kernel runs, not while it is built: write with b.if_({self.name}):"
-                          ", with b for the builder")
+        raise TLTypeError(f"{self} is known when the kernel runs, not while it is built: write with "
+                          "b.if_(condition):, with b for the builder and a value of i1 for the condition")
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Value):
+            return self.name == other.name and self.type == other.type
+        # As a condition of the user's it would be false while the kernel is built.
+        if isinstance(other, Number) and not _asked_by_the_package():
+            _no_operator(self)
+        return NotImplemented
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_operator
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _no_operator
