@@ -98,8 +98,14 @@ def test_values_that_may_be_given(value):
     parse("func @f() { }", define={"n": value})
 
 
+@pytest.mark.parametrize(("value", "text"), [(float("nan"), "nan"), (np.inf, "inf"), (np.float32(-np.inf), "-inf")])
+def test_floats_that_are_given_need_not_be_finite(value, text):
+    same("func @f(%a: memref<f64>) { store $v, %a[] : memref<f64> }",
+         f"func @f(%a: memref<f64>) {{ store {text}, %a[] : memref<f64> }}", define={"v": value})
+
+
 @pytest.mark.parametrize("define", [{"n": "1 2"}, {"n": "add"}, {"n": ""}, {"1n": 4}, {"": 4}, {"n": None}, {"n": "#"},
-                                    {"n": "!calc(1"}, {"n": "4 func @g() { }"}, {"n": float("nan")}, {"n": np.inf},
+                                    {"n": "!calc(1"}, {"n": "4 func @g() { }"},
                                     {1: 4}, {"n": 2**63}, {"n": -(2**63)}, {"n": 10**5000}])
 def test_values_that_may_not_be_given(define):
     with pytest.raises(TLSyntaxError):

@@ -8,7 +8,6 @@ Source: language 0.4, sections "Lexical structure" and "Compile-time variables".
 
 from __future__ import annotations
 
-import math
 import operator
 import re
 from collections.abc import Callable, Iterator
@@ -216,6 +215,6 @@ def definition_text(name: str, value: bool | int | float | str) -> str:
             if abs(value) > LARGEST_INTEGER:
                 raise RuleError(f"the integer for ${name} is out of range", f"give one within ±{LARGEST_INTEGER}")
             return f"${name} = {int(value)}"
-        case Real() if math.isfinite(value):
+        case Real():
             return f"${name} = {float(value)!r}"
     raise RuleError(f"{value!r} is no value of a compile-time variable", "give a number, or text such as 'f32'")
