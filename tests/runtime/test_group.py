@@ -298,6 +298,8 @@ def test_an_allocation_of_nothing(shapes):
     (5, "float32", "takes a sequence of shapes, one for each array, not 5"),
     ((2, 3), "float32", r"write \[\(2, 3\)\]"),
     ([(2,)], "float31", "float31"),
+    ([(2,)], object, "arrays on devices are of numbers"),
+    ([(2,)], "S", "arrays on devices are of numbers"),
 ])
 def test_allocations_that_cannot_be(shapes, dtype, text):
     with pytest.raises(TLTypeError, match=text):

@@ -49,6 +49,8 @@ def empty_group(
         element = np.dtype(dtype)
     except TypeError as problem:
         raise TLTypeError(f"dtype={dtype!r} is not understood: {problem}") from None
+    if element.kind not in "biufc":
+        raise TLTypeError(f"dtype={dtype!r} is not understood: arrays on devices are of numbers, or bool")
     try:
         given = list(shapes)
     except TypeError:
