@@ -130,6 +130,24 @@ def test_shared_panels_of_drawn_products_take_no_more_instructions(seed: int, mo
 
 
 @needs_tools
+def test_the_longer_side_of_a_tile_waits_for_registers_once() -> None:
+    """Messages that load its next fragments follow one another: there were 28 waits, of as many DPAS and messages."""
+    product = Product("static", "tf32", 256, 256, 512, 86,
+                      micro_kernel="dpas_f32_tf32_tf32_8x16x8_tile_2x8x4_from_f32_by_1_shared_or_2x4x4_staged")
+    found = _built(product)[0].resources(device="pvc")
+    assert found.loop["dpas"] == 64
+    assert found.loop["sync"] <= 22
+
+
+@needs_tools
+@pytest.mark.parametrize("sizes", [(104, 160, 126), (72, 88, 114)])
+def test_rests_of_k_that_are_packed_by_elements_halve_no_tiles(sizes: tuple[int, int, int]) -> None:
+    """Rests of f32 took scratch memory where addresses do not allow messages, for which all tiles were halved."""
+    program = compiled(Product("static", "tf32", *sizes, 87))[1]
+    assert (program.halved, program.resources.scratch) == (0, 0)
+
+
+@needs_tools
 def test_panels_are_multiplied_in_straight_code_from_places_that_stay() -> None:
     """More than half of it is DPAS; each sub-group that rounds for itself has a third."""
     found = _built(Product("static", "tf32", 256, 128, 96, 85))[0].resources(device="pvc")

@@ -108,7 +108,7 @@ class DpasNumbers:
         registers=240, few_registers=112, fetched=4, iteration=4, message=3, header=20, block=5, tile=60, row=0.5,
         long=64)
     by_shares: ShareNumbers = ShareNumbers(
-        load=1, store=2.5, branch=3, panel=21, step=1.5, header=27, block=5, tile=66, long=64)
+        load=1, store=2.25, branch=3, panel=15, step=1.5, header=27, block=5, tile=66, long=64)
     by_panels: PanelNumbers = PanelNumbers(
         registers=228, packing=52, both=18, iteration=7, waits=4, message=1.6, block_message=2.5, load=2.2, store=2,
         panel=60, header=8, block=20, tile=200)

@@ -22,7 +22,7 @@ from tl_dpnp.kernels.dpas.accumulators import aliases
 from tl_dpnp.kernels.dpas.block_messages import Surface, inline_assembly
 from tl_dpnp.kernels.dpas.block_shapes import Block
 from tl_dpnp.kernels.dpas.fragments import Size, size_value
-from tl_dpnp.kernels.dpas.local_messages import MOST_MOVED, WORD_BYTES, PackingByMessages
+from tl_dpnp.kernels.dpas.local_messages import MOST_MOVED, WORD_BYTES, Address, PackingByMessages
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.dpas.pieces import WORD_BITS, Piece
 from tl_dpnp.kernels.dpas.rows import DpasRow
@@ -260,9 +260,11 @@ class BlockPacking(PackingByMessages):
                 self._store_words(message.words, run, self.messages.fragment(loaded, block, run.offset, vector_of(
                     I32, run.size // self.local.register_bytes), accumulators.rounds))
             return loaded
-        # There are too many for registers of their own.
-        places = [run.place for run in runs]
-        for run, address in zip(runs, self.local.addresses(message.start, _distance(operand), places), strict=True):
+        # There are too many for registers of their own, but for the first two.
+        places, distance = [run.place for run in runs], _distance(operand)
+        addresses = [Address(message.start, number) for number in range(2)][: len(runs)]
+        addresses += self.local.addresses(message.start, distance, places[2:])
+        for run, address in zip(runs, addresses, strict=True):
             self.local.store(address, loaded, run.offset, run.size)
         return loaded
 

@@ -16,7 +16,7 @@ from llvmlite import ir
 from tl_dpnp.kernels.dpas.accumulators import Accumulators, Part
 from tl_dpnp.kernels.dpas.fragments import Size, size_value
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
-from tl_dpnp.kernels.llvm import I32, builtin, constant, counted_loop, index
+from tl_dpnp.kernels.llvm import I32, I64, builtin, constant, counted_loop, index
 from tl_dpnp.records import dataclass
 
 __all__ = ["MOST_STRAIGHT", "STRAIGHT_REGISTERS", "LocalProduct", "Packing"]
@@ -144,9 +144,10 @@ class LocalProduct:
                 reads.announce()
             return end, following
 
-        def panel(start: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+        def panel(place: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+            start = place if place.type == I64 else builder.zext(place, I64)
             # DPAS took what messages read of the panel before.
-            end, following = packed(start, carried[: len(first)], not self.is_apart)
+            end, following = packed(start, carried[: len(first)], not self.packing.by_messages)
             sums = carried[len(first) :] or zeros
             with self.where_inside():
                 sums = self.multiplied(start, end, sums, fixed)
@@ -157,14 +158,32 @@ class LocalProduct:
             with self.where_inside():
                 store(self.multiplied(index(0), end, [], fixed))
             return
-        done = index(0)
         if self.is_apart:
-            done, _ = packed(done, first, True)
+            done, _ = packed(index(0), first, True)
             zeros = self.multiplied(index(0), done, [], fixed)
-        carried = counted_loop(builder, done, last, index(kernel.depth), [*first, *accumulators.carried(zeros)],
-                               panel, runs_at_least_once=isinstance(self.k, int), unrolled=False)
+        elif self.packing.by_messages:
+            self.fence()
+        is_known = isinstance(self.k, int)
+        carried = counted_loop(builder, *self.panels(self.is_apart), [*first, *accumulators.carried(zeros)], panel,
+                               runs_at_least_once=is_known, unrolled=False,
+                               ends_at_stop=is_known and self.is_straight and self.packing.by_messages)
         with self.where_inside():
             store(carried[len(first) :] or zeros)
+
+    def panels(self, first_is_apart: bool) -> tuple[ir.Value, ir.Value, ir.Value]:
+        """Return where panels along k begin and end, and their length.
+
+        Where these are straight code that messages pack, a known end is that of the last one, and k needs no 64 bits,
+        whose comparison is three instructions more for each panel.
+        """
+        depth, last = self.kernel.depth, self.k
+        begin, step = index(depth if first_is_apart else 0), index(depth)
+        if not (self.is_straight and self.packing.by_messages):
+            return begin, size_value(last), step
+        if isinstance(last, int):
+            last = max(1, -(-last // depth)) * depth
+        begin, end, step = (self.builder.trunc(value, I32) for value in (begin, size_value(last), step))
+        return begin, end, step
 
     def where_inside(self) -> AbstractContextManager[object]:
         """Return a context whose code runs where the tile is a part of C; sums are changed in place there."""
@@ -291,14 +310,25 @@ class LocalProduct:
         """
         accumulators, count = self.accumulators, len(left) * len(right)
         result = dict(enumerate(sums))
-        for column, b in enumerate(right):
+        # In straight code the fragments of the side with more registers are in use to the end, so that messages that
+        # load others there wait once, and together.
+        of_a, of_b = (reads.registers(0) for reads in self.reads)
+        by_rows = self.is_straight and of_b > of_a
+        outer, inner = (left, right) if by_rows else (right, left)
+        for first in range(len(outer)):
             for number, products in enumerate(self.kernel.products):
                 for i, j in products:
-                    for row, a in enumerate(left):
+                    for second in range(len(inner)):
+                        row, column = (first, second) if by_rows else (second, first)
                         place = number * count + column * len(left) + row
-                        result[place] = accumulators.add(result[place], a[i], b[j]) if place in result else (
-                            accumulators.multiply(None, a[i], b[j]))
+                        a, b = left[row][i], right[column][j]
+                        result[place] = accumulators.add(result[place], a, b) if place in result else (
+                            accumulators.multiply(None, a, b))
         return [result[place] for place in range(count * len(self.kernel.products))]
+
+    def fence(self) -> None:
+        """Order accesses to local memory by the instruction before in front of those behind the next barrier."""
+        builtin(self.builder, "_Z9mem_fencej", ir.VoidType(), [constant(I32, 1)], ("nounwind",))
 
     def barrier(self, orders: bool = True) -> None:
         """Wait for all sub-groups of the work-group; it `orders` accesses to local memory."""

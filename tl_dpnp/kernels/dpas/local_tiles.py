@@ -18,6 +18,9 @@ from tl_dpnp.scalars import F32
 
 __all__ = ["LocalTile"]
 
+#: Words of f32 that a work-item packs all at once where each is loaded by itself.
+_MOST_FILLED = 4
+
 
 class _Place(NamedTuple):
     """A line and a word, which is so many words ahead of a value that several places have."""
@@ -61,6 +64,15 @@ class LocalTile:
         """Whether single words of a piece may be packed all at once beside the sums, where registers are long."""
         kernel = self.loader.kernel
         return not (self.shares_bytes or kernel.is_large or kernel.row.execution_size == 8)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a work-item has so many words of f32 that they would need scratch memory.
+
+        Of sizes that are known compilers compute addresses ahead, one for each word.
+        """
+        return (self.matrix.element == F32 and isinstance(self.size, int)
+                and self.piece.all_words > _MOST_FILLED * self.items)
 
     @property
     def shares_bytes(self) -> bool:
@@ -286,7 +298,7 @@ class LocalTile:
         These come one after the other where all of them would take too many registers beside the sums, as bytes do.
         """
         piece, builder = self.piece, self.builder
-        if self.has_room and piece.bits > 8:
+        if self.has_room and piece.bits > 8 and not self.is_long:
             for place in self.places:
                 self.fill_word(place, k, along, end, offset)
             return
