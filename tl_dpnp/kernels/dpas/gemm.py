@@ -16,6 +16,7 @@ from tl_dpnp.kernels.dpas.block_packing import BlockPacking, SharedOperand, shar
 from tl_dpnp.kernels.dpas.block_product import BlockProduct, Shared
 from tl_dpnp.kernels.dpas.block_reads import BlockReads
 from tl_dpnp.kernels.dpas.block_results import Result, TileStores, result_surfaces
+from tl_dpnp.kernels.dpas.dealing import Whole, dealt
 from tl_dpnp.kernels.dpas.emit import multiply_add
 from tl_dpnp.kernels.dpas.fragments import Loader, Matrix, Size, size_value
 from tl_dpnp.kernels.dpas.functions import operand_types
@@ -134,6 +135,20 @@ def emit_product(
 
 def _emit_by_blocks(emitter: _Emitter, a: Surface, b: Surface, *, surfaces: tuple[Surface, ...]) -> None:
     """Emit the product from operands that messages load; they store C as well where it has surfaces."""
+    kernel, product = emitter.kernel, emitter.product
+    if not kernel.shared or isinstance(product.m, int) or isinstance(product.n, int):
+        _emit_tiles(emitter, a, b, surfaces)
+        return
+    whole = Whole.of(emitter.builder, kernel, emitter.place, product.m, product.n, product.k)
+    _emit_tiles(emitter, a, b, surfaces, whole)
+    _emit_tiles(replace(emitter, kernel=emitter.alone), a, b, surfaces, whole)
+
+
+def _emit_tiles(
+    emitter: _Emitter, a: Surface, b: Surface, surfaces: tuple[Surface, ...], whole: Whole | None = None
+) -> None:
+    """Emit all tiles, or those of `whole` places of the work-group where these are shared, else of the rest."""
+    is_rest = whole is not None and not emitter.kernel.shared
     builder, kernel, product, place = emitter.builder, emitter.kernel, emitter.product, emitter.place
     messages = BlockMessages(builder, place.lane, emitter.emulated)
     blocks = BlockProduct(kernel, messages, a, b, product.a_along_k, product.b_along_k, product.k)
@@ -145,7 +160,7 @@ def _emit_by_blocks(emitter: _Emitter, a: Surface, b: Surface, *, surfaces: tupl
             return
         row = builder.add(first_row, builder.mul(place.row, index(kernel.tile_rows)))
         column = builder.add(first_column, builder.mul(place.column, index(kernel.tile_columns)))
-        emitter.by_shared_blocks(blocks, first_row, first_column, lambda sums: stored(row, column, sums))
+        emitter.by_shared_blocks(blocks, first_row, first_column, lambda sums: stored(row, column, sums), whole)
 
     def stored(first_row: ir.Value, first_column: ir.Value, sums: Sequence[ir.Value]) -> None:
         if not surfaces or product.result is None:
@@ -156,7 +171,12 @@ def _emit_by_blocks(emitter: _Emitter, a: Surface, b: Surface, *, surfaces: tupl
             TileStores(kernel, blocks.accumulators, product.result, surfaces, blocks.columns).store(
                 first_row, first_column, [[total] for total in sums])
 
-    emitter.deal(kernel.shared, tile)
+    if whole is None:
+        emitter.deal(kernel.shared, tile)
+    elif is_rest:
+        whole.deal_rest(tile)
+    else:
+        whole.deal(tile)
 
 
 def _emit_without_blocks(emitter: _Emitter) -> None:
@@ -179,22 +199,6 @@ def _emit_without_blocks(emitter: _Emitter) -> None:
         first_row, first_column, surfaces, possible))
 
 
-def _dealt(
-    builder: ir.IRBuilder, size: Size, step: int, own: ir.Value, count: int, body: Callable[[ir.Value], None]
-) -> None:
-    """Run `body` for every tile of this sub-group, which takes every count-th one."""
-    first = builder.mul(own, index(step))
-    if isinstance(size, int) and size == step * count:
-        body(first)
-        return
-
-    def iteration(counter: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-        body(counter)
-        return []
-
-    counted_loop(builder, first, size_value(size), index(step * count), [], iteration, unrolled=False)
-
-
 @dataclass
 class _Emitter:
     builder: ir.IRBuilder
@@ -212,10 +216,19 @@ class _Emitter:
         if together:
             rows, columns = self.rows_together, self.columns_together
             place = SubGroup(place.lane, index(0), index(0), 1, 1)
-        _dealt(builder, product.m, rows, place.row, place.rows, lambda first_row: _dealt(
+        dealt(builder, product.m, rows, place.row, place.rows, lambda first_row: dealt(
             builder, product.n, columns, place.column, place.columns,
             lambda first_column: tile(first_row, first_column),
         ))
+
+    @property
+    def alone(self) -> MicroKernel:
+        """The micro-kernel of the same tile whose sub-groups load operands each for itself.
+
+        It does two steps at a time where the same messages bring both: those that transpose bring one.
+        """
+        brings_two = self.product.b_along_k and not self.product.a_along_k
+        return replace(self.kernel, shared=False, steps=2 if brings_two else 1)
 
     def tile(self, first_row: ir.Value, first_column: ir.Value) -> None:
         """Emit one tile."""
@@ -233,7 +246,7 @@ class _Emitter:
         def part(row: ir.Value, column: ir.Value) -> None:
             self.by_elements(builder.add(first_row, row), builder.add(first_column, column), 1, blocks)
 
-        _dealt(builder, kernel.tile_rows, kernel.row.execution_size, index(0), 1, lambda row: _dealt(
+        dealt(builder, kernel.tile_rows, kernel.row.execution_size, index(0), 1, lambda row: dealt(
             builder, kernel.tile_columns, blocks * kernel.row.repeat, index(0), 1, lambda column: part(row, column)))
 
     # --- sums --------------------------------------------------------------------------------------------------------
@@ -432,7 +445,7 @@ class _Emitter:
 
     def by_shared_blocks(
         self, blocks: BlockProduct, first_row: ir.Value, first_column: ir.Value,
-        store: Callable[[Sequence[ir.Value]], None],
+        store: Callable[[Sequence[ir.Value]], None], whole: Whole | None,
     ) -> None:
         """Compute this sub-group's tile from operands that all of them load by messages together."""
         kernel, builder, place = self.kernel, self.builder, self.place
@@ -451,8 +464,8 @@ class _Emitter:
         accumulators = blocks.accumulators
         packing = BlockPacking(accumulators, kernel, (a, b), number)
         of_a, of_b = (self.local_reads(accumulators, *each) for each in zip(pieces, bases, strict=True))
-        LocalProduct(kernel, accumulators, packing, (of_a, of_b), self.product.k,
-                     self.is_inside(first_row, first_column)).compute(store)
+        inside = self.is_inside(first_row, first_column) if whole is None else None
+        LocalProduct(kernel, accumulators, packing, (of_a, of_b), self.product.k, inside).compute(store)
 
     def is_inside(self, first_row: ir.Value, first_column: ir.Value) -> ir.Value | None:
         """Return whether this sub-group's tile, of those from a place on, is a part of C, None where all are.

@@ -27,6 +27,8 @@ __all__ = ["MOST_SUBGROUPS", "Dpas", "default_micro_kernel", "extent_of_tiles"]
 
 #: Sub-groups that a default work-group has at most along rows and along columns, and where sizes are not known.
 MOST_SUBGROUPS, _UNKNOWN = (4, 4), 2
+#: Sub-groups of a work-group from which on they load for one another where sizes are known at the call only.
+_LEAST_SHARING = 4
 #: Rows and columns of operands that take as much to be loaded, rounded and passed on as what each sub-group does.
 _LINES_OF_ONE = 16
 #: Elements that DPAS takes, by the names of the language's types.
@@ -168,13 +170,25 @@ def _block_kernel(
     sizes, along_k = (product.m.stop, product.n.stop, product.k.stop), (a[0] != 1, b[0] == 1)
     rows, columns, steps = block_tile(row, sizes, *along_k)
     alone = replace(kernel, lane_blocks=rows, column_blocks=columns, steps=steps)
-    # A work-group's tiles are so large that small products, which sizes known at the call may be, take most in vain.
-    if not (terms > 0 and product.is_static):
+    if terms == 0:
         return alone
+    if not product.is_static:
+        # The tile is that of sub-groups that load for themselves what no whole work-group covers.  Where messages
+        # transpose, others take less for that.
+        is_open = not (isinstance(sizes[0], int) or isinstance(sizes[1], int))
+        has_few = layout is not None and layout.subgroups < _LEAST_SHARING
+        if not is_open or has_few or along_k != (False, True):
+            return alone
+        extent = _extent(product, replace(kernel, shared=True), None)
+        local_memory = min(local_memory, DPAS[row.execution_size].panel_bytes * extent[0] * extent[1])
     # Panels fit in the work-group that it would have alone, too: the tile is to be the same in it.
-    return shared_tile(
+    found = shared_tile(
         kernel, alone, sizes, along_k, lambda shared: _extent(product, shared, None),
-        lambda shared: {_extent(product, shared, None), _extent(product, shared, layout)}, local_memory) or alone
+        lambda shared: {_extent(product, shared, None), _extent(product, shared, layout)}, local_memory)
+    if found is not None and found.other is not None and not product.is_static:
+        # There are twice as many sub-groups along the columns, each of which has half of them.
+        found = replace(found, other=(found.other[0], max(1, found.other[1] // 2), found.other[2]))
+    return found or alone
 
 
 def _other_tile(
