@@ -27,6 +27,7 @@ def drawn_problem(seed):
     return Problem((element,) * 3, (m, n, k), (left, right, (1, m)), pitches, alignments, sum(pitches), False)
 
 
+@pytest.mark.drawn(count=8)
 @pytest.mark.parametrize("seed", range(20))
 def test_tiles_cover_the_result(seed):
     problem = drawn_problem(seed)
@@ -63,6 +64,7 @@ def test_accesses_are_those_that_were_measured(size):
         assert HOPPER.accesses([size * address(lane) for lane in range(32)], size) == counts[size]
 
 
+@pytest.mark.drawn(count=10)
 @pytest.mark.parametrize("seed", range(0, 200, 8))
 def test_every_product_of_small_matrices_runs_staged(seed):
     for case in (*map(drawn_product, range(seed, seed + 8)), drawn_chain(seed)):
