@@ -39,6 +39,7 @@ def test_few_products_are_shared_by_warps():
     assert "teams of 32 x 2 " in only(kernel.inspect_source()).splitlines()[0]
 
 
+@pytest.mark.drawn(count=6)
 @pytest.mark.parametrize("seed", range(12))
 def test_the_work_of_a_warp_is_what_its_code_does(seed, monkeypatch):
     """A product of one warp, whose results end at multiples of 16 bytes, which the ring copies without loads."""

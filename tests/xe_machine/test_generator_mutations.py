@@ -138,7 +138,7 @@ def test_what_is_mutated_is_right(product: Product) -> None:
 
 
 @needs_tools
-@pytest.mark.drawn(count=8)
+@pytest.mark.drawn(count=5)
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.what.replace(" ", "-"))
 def test_a_mutation_of_the_generator_is_seen(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
     mutation.apply(monkeypatch)

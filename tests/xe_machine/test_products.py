@@ -161,7 +161,7 @@ def test_panels_are_multiplied_in_straight_code_from_places_that_stay() -> None:
 
 
 @needs_tools
-@pytest.mark.drawn(count=8)
+@pytest.mark.drawn(count=5)
 @pytest.mark.parametrize("product", [
     BLOCKS, PARTS, OPEN, CHAIN, SPLIT, BYTES, ROUNDED, PACKED, replace(ROUNDED, transposes="nt", ordinary=True),
     Product("dynamic", "tf32", 37, 20, 33, 19, "tt", padding=(1, 4, 0)), SHARED, SHARED_OPEN,
