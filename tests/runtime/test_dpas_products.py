@@ -246,6 +246,7 @@ def test_matrix_times_vector(types, lanes):
     np.testing.assert_array_equal(dpt.to_numpy(result), computed(x, a) @ computed(y, b) + computed(z, c))
 
 
+@pytest.mark.drawn(count=1)
 @LANES
 def test_precision_of_f32(lanes):
     """Relative to the largest element of the product.  "high" is as good as f32, nearly."""
