@@ -106,7 +106,8 @@ class PaddedNumbers:
     An instruction of 16 x 8 x 16 takes a warp as long as `multiplication` others, a store as long as `store`, and a
     load of what it is added to half as long.  A turn of a block takes a warp `turn_instructions`, and `turn` cycles
     beside them.  A thread has so many 32-bit `registers`.  Threads with multiply-adds are chosen where they are
-    `advantage` times as fast by the estimate: their time is the less certain one.
+    `advantage` times as fast by the estimate: their time is the less certain one.  Where results are added to what is
+    there, copies and products of a single block take as long as their `norm`, with that as the exponent.
     """
 
     multiplication: float
@@ -115,6 +116,7 @@ class PaddedNumbers:
     turn: int
     registers: int
     advantage: float
+    norm: float
 
 
 @dataclass(frozen=True)

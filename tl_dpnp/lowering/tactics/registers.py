@@ -257,22 +257,21 @@ def plan_of_warps(
 ) -> tuple[float, int]:
     """Return the cycles for a product of operands of 16 bits that the warps of a team compute on tensor cores.
 
-    The second is the most registers of a thread with which there is room for as many blocks as these cycles count on; 0
-    where a thread needs more.
+    The second is the most registers of a thread with which there is room for as many blocks as these cycles count on.
     """
+    needed = product.registers + product.fetched + _OTHERS
     work = product.work(problem.strides, problem.alignments[:2], problem.elements[2].bytes, problem.is_read)
     numbers = unit.padded
     turn = Turn(
-        unit=unit, teams=teams, warps=product.warps * teams, registers=numbers.registers, memory=memory,
+        unit=unit, teams=teams, warps=product.warps * teams, registers=max(numbers.registers, needed), memory=memory,
         moved=problem.moved,
         instructions=(work.loads + work.packs + numbers.multiplication * work.multiplications
                       + numbers.store * (work.stores + work.reads / 2) + numbers.turn_instructions),
-        between=numbers.turn, waits=waits)
+        between=numbers.turn, waits=waits, norm=numbers.norm if problem.is_read else math.inf)
     if turn.blocks < 1:
         return math.inf, 0
     most = unit.registers // (turn.warps * LANES * turn.blocks) // 8 * 8
-    is_enough = product.registers + product.fetched + _OTHERS <= most < unit.thread_registers
-    return turn.cycles(work.accesses), most if is_enough else 0
+    return turn.cycles(work.accesses), most if needed <= most < unit.thread_registers else 0
 
 
 def _parts(chunks: int, most: int) -> list[int]:

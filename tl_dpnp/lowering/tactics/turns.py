@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 from tl_dpnp.records import dataclass
 from tl_dpnp.target.multiprocessor import LANES, Multiprocessor
@@ -19,7 +20,8 @@ class Turn:
 
     The block has so many `warps`, whose threads have so many 32-bit `registers`, and `memory` bytes of local memory.  A
     warp takes so many `instructions`.  Between two turns a block takes `between` cycles; where it `waits`, copies and
-    products of a block take turns.
+    products of a block take turns.  Otherwise those of a single block take as long as their `norm`, with that as the
+    exponent, and those of several as long as the longer one.
     """
 
     unit: Multiprocessor
@@ -31,6 +33,7 @@ class Turn:
     instructions: float
     between: float
     waits: bool
+    norm: float = math.inf
 
     @functools.cached_property
     def blocks(self) -> int:
@@ -57,6 +60,8 @@ class Turn:
                         unit.alone * self.instructions + unit.waited * accesses)
         if self.waits:
             turn = max(moving, computing) + min(moving, computing) / blocks
+        elif blocks == 1 and math.isfinite(self.norm):
+            turn = (moving**self.norm + (computing + self.between) ** self.norm) ** (1 / self.norm)
         else:
             turn = max(moving, computing + self.between / blocks)
         return (turn + _DISTURBANCE * (issuing + accessing)) / (self.teams * blocks)

@@ -75,8 +75,8 @@ __all__ = ["Persistent", "find_staging"]
 
 
 #: Teams of a block: its largest third dimension (CUDA C++ Programming Guide, "Technical Specifications per Compute
-#: Capability"); and warps of a block that computes chains on tensor cores, at least.
-_TEAMS, _WARPS = 64, 8
+#: Capability"); and warps of a block that computes a product on tensor cores, and a chain of them, at least.
+_TEAMS, _WARPS, _WARPS_OF_CHAIN = 64, 4, 8
 #: Bytes between the operands of teams that would use the same banks of shared memory.
 _PAD = 32
 #: Bytes that device memory is written by, and rows that are neighbours in what the lanes of a warp store.
@@ -255,19 +255,24 @@ def find_staging(
 def _chain_by_warps(work: Work) -> Persistent | None:
     """Return how warps compute the products of a function one after another; None if it is not worth it.
 
-    Where few teams have room, each has more warps.
+    Where few teams have room, each has more warps, but those of few work-groups that compute one product.
     """
     team = chain_on_tensor_cores(work)
     found = None if team is None else _of_team(work, team)
-    if len(instructions_of(work.function)) < 2:
-        return found
-    while found is not None and team is not None and team.warps is not None and 2 * team.warps * found.teams <= _WARPS:
-        team = replace(team, warps=2 * team.warps, layout=SubgroupLayout(team.layout.lanes, 1, 2 * team.warps))
+    least = _WARPS_OF_CHAIN if len(instructions_of(work.function)) > 1 else 0 if work.few else _WARPS
+    while found is not None and team is not None and team.warps is not None and 2 * team.warps * found.teams <= least:
+        team = _twice(team)
         more = _of_team(work, team)
         if more is None:
             break
         found = more
     return found
+
+
+def _twice(team: Team) -> Team:
+    """Return a team of warps with twice as many."""
+    assert team.warps is not None
+    return replace(team, warps=2 * team.warps, layout=SubgroupLayout(team.layout.lanes, 1, 2 * team.warps))
 
 
 def _of_team(work: Work, team: Team) -> Persistent | None:
@@ -278,9 +283,11 @@ def _of_team(work: Work, team: Team) -> Persistent | None:
     # Accesses of several teams of a warp go to the same banks if teams are a multiple of 128 bytes apart; but what goes
     # in and out had better go in one copy.
     in_place = _in_place(operands)
-    # One stage to compute in and one to fill.  Results that are in there leave from a third one, unless so much is
-    # computed that to wait for them costs nothing, and more teams are worth more, or there is no room for three.
-    rings = (3, 2) if in_place and not work.is_intense else (2,)
+    # One stage to compute in and one to fill.  Results that are in there leave from a third one, or have three places
+    # of their own, which take less, unless so much is computed that to wait for them costs nothing, and more teams are
+    # worth more, or there is no room.
+    leaving = ((2, 3),) if team.on_tensor_cores else ((3, 2),)
+    rings = (*leaving, (2, 2)) if in_place and not work.is_intense else ((2, 2),)
     pad = _PAD if 32 // threads * work.word >= 16 and not in_place else 0
     most = max(1, min(team.most_threads // threads, _TEAMS))
     # What threads store themselves leaves local memory for more blocks.  Other teams might have no work-group.
@@ -293,11 +300,11 @@ def _of_team(work: Work, team: Team) -> Persistent | None:
     step = 32 // math.gcd(32, threads)
     counts = [*range(most // step * step, 0, -step), *range(min(most, step - 1), 0, -1)]
     if work.few:
-        rings, pad, counts = (1,), 0, work.teams_of_few(threads)
-    for stages, teams in itertools.product(rings, counts):
+        rings, pad, counts = ((1, 1),), 0, work.teams_of_few(threads)
+    for (stages, places), teams in itertools.product(rings, counts):
         # What memory does not bound has more of its own in local memory.
         line = COPY_ALIGNMENT if work.is_intense else STAGE_ALIGNMENT
-        placed, stage, results = place_operands(operands, teams, pad, line)
+        placed, stage, results = place_operands(_placed_apart(operands, places), teams, pad, line)
         products: tuple[TeamProduct | None, ...] = team.products
         kept = work.residents
         if team.warps is not None:
@@ -308,31 +315,37 @@ def _of_team(work: Work, team: Team) -> Persistent | None:
         staging = Persistent(
             operands=placed, residents=kept, layout=team.layout, teams=teams, stage=stage, results=results,
             temporaries=up(work.temporaries, 64) + pad, stages=stages, products=products, direct=direct,
-            places=1 if work.few else 2)
+            places=places)
         if staging.local_memory <= work.device.local_memory:
             return staging
     return None
 
 
 def _narrow_product(work: Work) -> Persistent | None:
-    """Return how the one product of operands of 16 bits that is all of a function runs: the faster of two ways.
+    """Return how the one product of operands of 16 bits that is all of a function runs: the fastest of three ways.
 
-    None for other functions, and for calls of few products, whose warps wait for one product.
+    Teams have as few warps as have room for the sums, or, where results take part of that room, twice as many, or they
+    are threads.  None for other functions, and for calls of few products, whose warps wait for one product.
     """
-    team = None if work.few else narrow_product_on_tensor_cores(work)
-    by_warps = None if team is None else _of_team(work, team)
     gemm, unit = product_in_registers(work.function), work.device.multiprocessor
-    if by_warps is None or gemm is None or unit is None:
+    team = None if work.few else narrow_product_on_tensor_cores(work)
+    if team is None or gemm is None or unit is None:
         return None
-    problem, (product,) = problem_of(gemm, by_warps.operands, by_warps.residents), by_warps.products
-    if problem is None or not isinstance(product, PaddedProduct) or product.is_joined:
-        return None
-    cycles, registers = plan_of_warps(
-        problem, product, by_warps.teams, unit, by_warps.local_memory, by_warps.ring.waits)
-    by_threads = _in_registers(work)
-    is_faster = by_threads is not None and by_threads.cycles is not None and (
-        unit.padded.advantage * by_threads.cycles < cycles)
-    return by_threads if is_faster else replace(by_warps, cycles=cycles, registers=registers)
+    found: list[tuple[float, Persistent]] = []
+    for each in (team, _twice(team)) if _in_place(work.operands) else (team,):
+        by_warps = _of_team(work, each)
+        if by_warps is None:
+            continue
+        problem, (product,) = problem_of(gemm, by_warps.operands, by_warps.residents), by_warps.products
+        if problem is None or not isinstance(product, PaddedProduct) or product.is_joined:
+            return None
+        cycles, registers = plan_of_warps(
+            problem, product, by_warps.teams, unit, by_warps.local_memory, by_warps.ring.waits)
+        found.append((cycles, replace(by_warps, cycles=cycles, registers=registers)))
+    by_threads = _in_registers(work) if found else None
+    if by_threads is not None and by_threads.cycles is not None:
+        found.append((unit.padded.advantage * by_threads.cycles, by_threads))
+    return min(found, key=lambda each: each[0], default=(0.0, None))[1]
 
 
 def _in_registers(work: Work) -> Persistent | None:
@@ -351,8 +364,7 @@ def _in_registers(work: Work) -> Persistent | None:
         def staging(
             teams: int, product: RegisterProduct | None = None, stages: int = stages, places: int = places
         ) -> Persistent:
-            placed, stage, results = place_operands(
-                [replace(operand, apart=places > 2 and operand.is_written) for operand in operands], teams, 0)
+            placed, stage, results = place_operands(_placed_apart(operands, places), teams, 0)
             layout = SubgroupLayout() if product is None else SubgroupLayout(product.down, 1, product.across)
             if product is not None and places == 1 and not work.few:
                 product = replace(product, waits=True)
@@ -429,6 +441,11 @@ def _with_gaps(
         gap = 0 if stride is None else stride - size_along(operand.type, 0)
         placed.append(replace(operand, gap=gap))
     return one_after_another(placed)
+
+
+def _placed_apart(operands: Sequence[PipelinedOperand], places: int) -> list[PipelinedOperand]:
+    """Return the operands, what is written apart from the stages where that has three places."""
+    return [replace(operand, apart=places > 2 and operand.is_written) for operand in operands]
 
 
 def _in_place(operands: Sequence[PipelinedOperand]) -> bool:
