@@ -123,14 +123,16 @@ class PaddedNumbers:
 class BlockedBatches:
     """What the time of batches of products of 16 bits and known sizes is estimated by, in the blocked form.
 
-    A panel takes `panel` cycles and `column` for each column of the tile; an element of the result `stored`, and `kept`
-    where it is added to, times `wide` if it has more bits.
+    A tile takes `start` cycles, a panel `panel` and `column` for each column of the tile; an element of the tile
+    `stored`; and one of the result that is added to the first of `kept`, and the second for each 64 columns that the
+    tile has beyond the first 64, which are more registers.  The last three are times `wide` if it has more bits.
     """
 
+    start: float
     panel: float
     column: float
     stored: float
-    kept: float
+    kept: tuple[float, float]
     wide: float
 
 

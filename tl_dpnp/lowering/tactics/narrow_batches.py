@@ -20,8 +20,8 @@ __all__ = ["NarrowBatch", "PackedWork", "batch_of", "narrow_batch"]
 
 #: Bytes of an element of an operand, and how much of a sum a panel of the tiled and the blocked form has.
 _BYTES, _PANEL = 2, 64
-#: Rows of the part of a tile that a warpgroup computes.
-_GROUP = 64
+#: Rows of the part of a tile that a warpgroup computes, and columns of the narrowest tile.
+_GROUP, _COLUMNS = 64, 64
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,18 @@ class NarrowBatch:
     def in_blocks(self, rows: int, columns: int, numbers: BlockedBatches) -> float:
         """Return the cycles in the blocked form, by tiles of so many rows and columns."""
         speed, start = self.speed_of_block(rows, columns, numbers)
-        return -(-self.m // rows) * -(-self.n // columns) * (self._panels * rows * columns * _PANEL / speed + start)
+        return self._tiles(rows, columns) * (self._panels * rows * columns * _PANEL / speed + start)
 
     def speed_of_block(self, rows: int, columns: int, numbers: BlockedBatches) -> tuple[float, float]:
         """Return the multiplications of a cycle for a tile of the blocked form, and the cycles besides."""
-        stored = rows * columns * (numbers.stored + self.keeps * numbers.kept)
+        first, further = numbers.kept
+        kept = self.keeps * self.m * self.n / self._tiles(rows, columns) * (first + further * (columns / _COLUMNS - 1))
         return (rows * columns * _PANEL / (numbers.panel + numbers.column * columns),
-                stored * (numbers.wide if self._is_wide else 1))
+                numbers.start + (rows * columns * numbers.stored + kept) * (numbers.wide if self._is_wide else 1))
+
+    def _tiles(self, rows: int, columns: int) -> int:
+        """Return the tiles of so many rows and columns."""
+        return -(-self.m // rows) * -(-self.n // columns)
 
     def in_tiles(self, rows: int, columns: int, together: int, numbers: TiledBatches) -> float:
         """Return the cycles in the tiled form, by tiles whose columns are rows of C; clusters have some together."""
