@@ -21,11 +21,11 @@ TRACKS = r"track_value|CacheResident|Call\.|InnerLoop\.track_fma_share|Import|co
 def test_the_benchmarks_run(tmp_path, request):
     """asv exits with 2 if a benchmark fails.  It keeps a description of the machine in the home folder.
 
-    A quarter of the files is drawn, others for each commit; all of them run with --every-row.
+    A sixth of the files is drawn, others for each commit; all of them run with --every-row.
     """
     files = sorted(path.stem for path in (ROOT / "asv_bench" / "benchmarks").glob("bench_*.py"))
     if not request.config.getoption("--every-row"):
-        files = random.Random(f"{seed_of(request.config)} asv").sample(files, len(files) // 4)
+        files = random.Random(f"{seed_of(request.config)} asv").sample(files, len(files) // 6)
     folder = tmp_path / "asv_bench"
     shutil.copytree(ROOT / "asv_bench", folder, ignore=shutil.ignore_patterns(".asv", "__pycache__"))
     (tmp_path / "examples").symlink_to(ROOT / "examples")

@@ -20,7 +20,7 @@ PEERS_PYTHON = Path(os.environ.get("ASV_BENCH_PEERS", ENVIRONMENT))
 BATCH = 3
 
 
-@pytest.mark.drawn(count=20)
+@pytest.mark.drawn(count=12)
 @pytest.mark.parametrize("name", names())
 def test_a_program_is_fused_rightly(name):
     """Three calls with other data and numbers give what NumPy and plain dpnp give; the second one runs a plan."""
@@ -35,7 +35,7 @@ def test_a_program_is_fused_rightly(name):
     assert fused.explain(*arguments).again == ()
 
 
-@pytest.mark.drawn(count=20)
+@pytest.mark.drawn(count=12)
 @pytest.mark.parametrize("name", names())
 def test_a_program_has_the_same_dtypes_in_dpnp_as_in_numpy(name):
     """In f32, with other sizes: where dpnp's promotion differs, a benchmark would compare different work."""

@@ -111,7 +111,7 @@ def inputs(programs: list[str], seed: int, count: int) -> Iterator[str]:
         yield mutate(rng.choice(rng.choice(kinds)), programs, rng)
 
 
-@pytest.mark.drawn(count=3)
+@pytest.mark.drawn(count=2)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_any_text(seed: int, programs: list[str], fuzz_inputs: int) -> None:
     for number, text in enumerate(inputs(programs, seed, fuzz_inputs // len(SEEDS))):

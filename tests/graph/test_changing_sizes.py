@@ -49,7 +49,7 @@ def check(program, functions, sizes, seed, dtype, label):
         assert found == strides, where
 
 
-@pytest.mark.drawn(count=7)
+@pytest.mark.drawn(count=5)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs_for_changing_sizes(seed):
     program, rng = random_program(seed), random.Random(seed)

@@ -256,7 +256,7 @@ def test_memory_of_results_is_their_own(resized):
         assert (other.asnumpy() == before).all()
 
 
-@pytest.mark.drawn(count=8)
+@pytest.mark.drawn(count=6)
 @pytest.mark.parametrize("seed", range(1000, 1060))
 def test_random_programs_for_sizes_of_one_magnitude(seed):
     program, rng = random_program(seed), random.Random(seed)

@@ -79,7 +79,7 @@ def _close(row, found, expected, magnitude):
     return np.where(finite, near, equal | overflow)
 
 
-@pytest.mark.drawn(count=9)
+@pytest.mark.drawn(count=6)
 @pytest.mark.parametrize("size", EXECUTION_SIZES)
 @pytest.mark.parametrize("a", ["bf16", "f16", "tf32", "i8", "u8", "i4", "u4", "i2", "u2"])
 def test_reachable_rows_follow_the_specification(size, a, pytestconfig):

@@ -91,7 +91,7 @@ def test_matrices_that_are_read_across_their_columns(core, element, sizes, trans
     check_product(core, element, sizes, transposes, 0, np.random.default_rng(sizes))
 
 
-@pytest.mark.drawn(count=72)
+@pytest.mark.drawn(count=40)
 @pytest.mark.parametrize("core", USABLE)
 @pytest.mark.parametrize("beta", [0, 2])
 @pytest.mark.parametrize(("element", "sizes", "transposes"), [

@@ -70,11 +70,11 @@ def check(kernel, a, b, c, transposes, m, n, k, random):
 def test_every_size_and_transpose(types, lanes, request):
     """Sizes 1 to 70 along each mode, with every combination of transposes for one of the types.
 
-    A third of the sizes and two of the combinations are drawn, others for each commit; all run with --every-row.
+    A fifth of the sizes and two of the combinations are drawn, others for each commit; all run with --every-row.
     """
     random = np.random.default_rng([lanes, seed_of(request.config)])
     is_whole = request.config.getoption("--every-row")
-    part = 1 if is_whole else 3
+    part = 1 if is_whole else 5
     every = [*itertools.product("nt", repeat=2)] if types[0] == "bf16" else [("n", "n")]
     if len(every) > 2 and not is_whole:
         every = [every[place] for place in random.choice(len(every), 2, replace=False)]

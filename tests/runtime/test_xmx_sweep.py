@@ -15,7 +15,7 @@ ROWS = [(types, kind) for types, kind in itertools.product(TYPES, KINDS) if kind
 
 
 @needs_tools
-@pytest.mark.drawn(count=2)
+@pytest.mark.drawn(count=1)
 @pytest.mark.parametrize(("types", "kind"), ROWS)
 def test_kernels_are_right_and_have_dpas(types, kind, pytestconfig):
     """Each is emulated with 8 or 16 lanes and compiled for the device of the others, in turns.

@@ -161,7 +161,7 @@ def test_panels_are_multiplied_in_straight_code_from_places_that_stay() -> None:
 
 
 @needs_tools
-@pytest.mark.drawn(count=5)
+@pytest.mark.drawn(count=4)
 @pytest.mark.parametrize("product", [
     BLOCKS, PARTS, OPEN, CHAIN, SPLIT, BYTES, ROUNDED, PACKED, replace(ROUNDED, transposes="nt", ordinary=True),
     Product("dynamic", "tf32", 37, 20, 33, 19, "tt", padding=(1, 4, 0)), SHARED, SHARED_OPEN,
@@ -180,7 +180,7 @@ def test_products_are_right_on_xe_hpc(product: Product) -> None:
 
 
 @needs_tools
-@pytest.mark.drawn(count=6)
+@pytest.mark.drawn(count=4)
 @pytest.mark.parametrize("product", [*LINES, *LEFT_OVER], ids=lambda product: f"{product.types}-{product.seed}")
 def test_products_of_uneven_lines_and_sums_are_right(product: Product) -> None:
     kernel, binary = _built(product)
