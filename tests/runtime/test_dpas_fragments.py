@@ -89,7 +89,7 @@ def test_random_programs_agree_with_the_interpreter(seed):
 
 def test_second_factors_that_are_computed_agree_with_the_interpreter():
     program = DpasFragmentProgram(167)
-    (factor,) = re.findall(r"(%\w+) = cast .*matrix_b>", program.source)
+    (factor,) = re.findall(r"(%\w+) = cast .*f16x\w+,matrix_b>", program.source)
     assert re.search(rf"mul_add %\w+, {factor},", program.source)
     assert disagreements(program, 16) == []
 

@@ -57,6 +57,13 @@ class DpasFragmentProgram(FragmentProgram):
         drawn, self.random = self.random, random.Random(f"turned {self.seed}")
         with suppress(Retry):
             self.turned()
+        self.random = random.Random(f"rows {self.seed}")
+        lines, matrices = len(self.lines), [*self.matrices]
+        try:
+            self.rows()
+        except Retry:  # what is loaded for nothing would be in no registers
+            del self.lines[lines:]
+            self.matrices = matrices
         self.random = drawn
         for matrix in {id(each): each for each in (*self.matrices[-2:], *self.random.sample(
                 self.matrices, k=min(len(self.matrices), 3)))}.values():
@@ -234,6 +241,43 @@ class DpasFragmentProgram(FragmentProgram):
                 continue
             matrix = made
         self.store(matrix, self.random.choice("tttn"))
+
+    def rows(self) -> None:
+        """Columns that are reduced to a row, which is spread over a matrix, and a product that is added to that.
+
+        What is added may be used once more; a branch is taken by the largest component of the row.
+        """
+        source, kind = self.pick(_is_whole), self.random.choice(("add", "max", "min"))
+        factor, t, n = self.random.choice((1, 2)), source.component, self.name()
+        rows, columns, inner = source.rows, source.columns, self.terms * self.random.randint(1, 2)
+        bound = 2 * source.bound * (rows if kind == "add" else 1)
+        row, row_b, ones, one = (Matrix("", t, *shape, use).type for shape, use in (
+            ((1, columns), "acc"), ((1, columns), "b"), ((rows, 1), "a"), ((1, 1), "acc")))
+        added, total = source.name, source.bound
+        if self.random.random() < 0.6:
+            added, total = f"{n}_c", 1
+            self.lines.append(f"{added} = constant {self.random.randint(0, 1)} : {source.type}")
+        self.fits(t, factor * bound + total)
+        changed = self.random.choice(("neg {0}", "add {0}, {0}", "max {0}, {0}")).format(f"{n}_q")
+        self.lines += [f"{n}_q = cooperative_matrix_reduce_{kind}.column {source.name} : {row}",
+                       f"{n}_r = {changed} : {row}",
+                       f"{n}_b = cast {n}_r : {row_b}", f"{n}_o = constant {factor} : {ones}",
+                       f"{n}_m = cooperative_matrix_mul_add {n}_o, {n}_b, {added} : {source.type}"]
+        spread = Matrix(f"{n}_m", t, rows, columns, source.use, factor * bound + total)
+        a, b = self.loaded(0, rows, inner), self.loaded(1, inner, columns)
+        made = self.made(source, spread.bound + 9 * inner, f"{n}_p")
+        self.lines.append(f"{made.name} = cooperative_matrix_mul_add {a}, {b}, {spread.name} : {source.type}")
+        if self.random.random() < 0.5:
+            both = self.made(source, made.bound + spread.bound, f"{n}_s")
+            self.lines.append(f"{both.name} = add {made.name}, {spread.name} : {source.type}")
+            made = both
+        last = self.made(source, 2 * made.bound, f"{n}_l")
+        self.lines += [f"{n}_t = cooperative_matrix_reduce_max.row {n}_q : {one}",
+                       f"{n}_e = cooperative_matrix_extract {n}_t[0] : {t}", f"{n}_u = subgroup_reduce_max {n}_e : {t}",
+                       f"{n}_y = greater_than {n}_u, {self.random.randint(0, 9)} : bool",
+                       f"{last.name} = if {n}_y -> ({source.type}) {{ {n}_d = add {made.name}, {made.name} : "
+                       f"{source.type} yield ({n}_d) }} else {{ yield ({made.name}) }}"]
+        self.store(last)
 
     def store(self, matrix: Matrix, letter: str = "") -> None:
         types = [type for type in _STORED if type.is_float == matrix.component.is_float

@@ -174,16 +174,17 @@ class _Lives:
             self.wanted.append((holder, output))
 
     def branch(self, operation: ops.If, loops: list[tuple[int, list[str]]]) -> None:
-        """Walk a branch: what it gives is set by each of its regions."""
+        """Walk a branch: what it gives is set by each of its regions, and lives until the end of that, then behind it.
+        """
         self.use(operation.condition, loops)
         given = {number: value.name for number, value in enumerate(operation.outputs)
                  if isinstance(value.type, CooperativeMatrixType)}
-        written = [self.visit(inner, loops, given) for inner in operation.regions]
-        end = self.step()
+        written = [(self.visit(inner, loops, given), self.step()) for inner in operation.regions]
+        self.step()
         for name in given.values():
             self.kept.add(name)
             self.define(name)
-            self.spans[name] += [(positions[name], end) for positions in written]
+            self.spans[name] += [(positions[name], end) for positions, end in written]
 
 
 def _meet(one: _Spans, other: _Spans) -> bool:

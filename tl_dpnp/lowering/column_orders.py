@@ -17,7 +17,7 @@ from tl_dpnp.lowering.dpas_fragments import do_rows_follow
 from tl_dpnp.lowering.fragment_layouts import Alike
 from tl_dpnp.lowering.matrix_spreads import Spreads
 
-__all__ = ["column_of", "split_columns"]
+__all__ = ["column_of", "place_of", "split_columns"]
 
 #: How many columns a word has, and the columns that are ordered together.
 _PER_WORD, _TOGETHER = 2, 2 * COLUMNS
@@ -30,6 +30,12 @@ def column_of(place: int, is_split: bool) -> int:
     group, own = divmod(place, _TOGETHER)
     part, word = divmod(own, COLUMNS)
     return group * _TOGETHER + word * _PER_WORD + part
+
+
+def place_of(column: int, is_split: bool) -> int:
+    """Return the place of a column of a matrix among its registers."""
+    first = column - column % _TOGETHER
+    return next(place for place in range(first, first + _TOGETHER) if column_of(place, is_split) == column)
 
 
 def split_columns(function: ops.Function, region: ops.Region, spreads: Spreads) -> frozenset[str]:
@@ -69,8 +75,11 @@ def _of_equal_columns(operation: ops.Operation, spreads: Spreads) -> Iterator[tu
     """Yield values whose columns are in one order; others than matrices may be among them."""
     match operation:
         case ops.CooperativeMatrixMulAdd(A=first, B=second, C=added, result=result):
-            yield (added, result) if result.name in spreads else (second, added, result)
+            spread = spreads.get(result.name)
+            yield (second, added, result) if spread is None or spread.is_row else (added, result)
             yield (first,)
+        case ops.CooperativeMatrixReduction(A=matrix, axis=0, result=result):
+            yield matrix, result
         case ops.For(carried=carried, initial=initial, outputs=outputs) if carried:
             yield from zip(initial, carried, operation.body.operations[-1].operands, outputs, strict=True)
         case ops.If(outputs=outputs) if outputs:

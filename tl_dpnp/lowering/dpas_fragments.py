@@ -18,28 +18,32 @@ from tl_dpnp.kernels.dpas.matrix_blocks import blocks_of
 from tl_dpnp.kernels.dpas.micro_kernel import MicroKernel
 from tl_dpnp.kernels.dpas.operands import may_be_surface
 from tl_dpnp.kernels.dpas.rows import DpasRow, find_row
+from tl_dpnp.kernels.dpas.sub_groups import REDUCED
 from tl_dpnp.kernels.dpas.sums import COLUMNS, LANES
 from tl_dpnp.kernels.dpas.tile_blocks import TileLoads, loads_of_a, loads_of_b
 from tl_dpnp.language import ops
 from tl_dpnp.language.types import CooperativeMatrixType
+from tl_dpnp.lowering.coalescing import places_in
 from tl_dpnp.lowering.fragment_choice import OUTSIDE, BlocksFit, regions_of, uses_work_item
 from tl_dpnp.lowering.fragment_registers import most_registers
 from tl_dpnp.lowering.index_multiples import Multiples, multiple_of, multiples_in
 from tl_dpnp.lowering.matrix_spreads import Spreads, held_type, spreads_in
 from tl_dpnp.lowering.rewrite import root_of, roots
 from tl_dpnp.records import dataclass
+from tl_dpnp.scalars import ScalarType
 from tl_dpnp.target.catalog import DPAS
 
 __all__ = [
     "SubgroupRegion", "deferred_loads", "do_rows_follow", "factor_loads", "factors_in", "limits_in", "lines_along",
-    "product_row", "products_in", "registers_needed",
+    "order_of", "product_row", "products_in", "registers_needed",
 ]
 
 _PLAIN = (ops.ScalarOperation, ops.GroupId, ops.GroupSize, ops.Load, ops.Store, ops.SizeOf, ops.If, ops.For, ops.Yield,
-          ops.WorkItemPlace, ops.WorkItemCount, ops.CooperativeMatrixPrefetch)
+          ops.WorkItemPlace, ops.WorkItemCount, ops.CooperativeMatrixPrefetch, ops.SubgroupReduce)
 _COOPERATIVE = (ops.CooperativeMatrixConstruct, ops.CooperativeMatrixMulAdd, ops.CooperativeMatrixScale,
                 ops.CooperativeMatrixApply, ops.CooperativeMatrixReduction, ops.CooperativeMatrixLoad,
-                ops.CooperativeMatrixStore, ops.ScalarOperation, ops.If, ops.For, ops.Yield)
+                ops.CooperativeMatrixStore, ops.CooperativeMatrixExtract, ops.ScalarOperation, ops.If, ops.For,
+                ops.Yield)
 #: The types of sums, and the bits of factors.
 _SUMS, _FACTORS = ("f32", "i32"), (8, 16)
 _SUM_BITS = 32
@@ -51,6 +55,8 @@ _REGISTER_BITS = 512
 _SPARE = 16
 #: Registers of words that a message loads and moves take apart.
 _WORDS = RULES.transposed_words
+#: Registers of a fragment of a constant factor, a second one and a first one of 16-bit elements.
+_FILLED = 4, 8
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -96,6 +102,14 @@ def products_in(function: ops.Function) -> Counter[DpasRow]:
     return found
 
 
+def _reduced_lanes(operation: ops.Operation) -> ScalarType | None:
+    """Return the type of what an operation combines over the lanes of a sub-group, None where it does not."""
+    if isinstance(operation, ops.SubgroupReduce):
+        return ops.scalar_type(operation.operand)
+    is_of_columns = isinstance(operation, ops.CooperativeMatrixReduction) and operation.axis == 0
+    return ops.matrix_type(operation.operands[0]).component if is_of_columns else None
+
+
 def lines_along(operation: ops.CooperativeMatrixLoad | ops.CooperativeMatrixStore) -> int | None:
     """Return the mode of a memref whose elements follow one another in memory, None where none does."""
     strides = ops.memref_type(operation.memref).strides
@@ -137,7 +151,7 @@ def registers_needed(region: ops.Region, spreads: Spreads, deferred: Mapping[str
 
 def _registers_of(value: ops.Value, spreads: Spreads) -> int:
     type = held_type(value, spreads)
-    return -(-type.rows * type.columns * type.component.bits // _REGISTER_BITS)
+    return -(-(type.rows if type.rows > 1 else LANES) * type.columns * type.component.bits // _REGISTER_BITS)
 
 
 def _accesses_in(region: ops.Region) -> int:
@@ -148,21 +162,26 @@ def _accesses_in(region: ops.Region) -> int:
 def deferred_loads(region: ops.Region, spreads: Spreads) -> dict[str, int]:
     """Return the factors that are loaded where they are multiplied, and the registers that parts of them take.
 
-    There are none where all factors fit as wholes, also while words are taken apart and beside sums that begin with a
-    constant: more messages are on their way then.
+    There are none where all factors fit as wholes, also while words are taken apart, beside sums that do not take the
+    registers of what they are added to, and beside what fills constant factors: more messages are on their way then.
     """
     apart = {operation.result.name for operation in region.walk() if isinstance(operation, ops.CooperativeMatrixLoad)
              and operation.type.use == "matrix_b" and not do_rows_follow(operation)}
     made = {value.name for operation in region.walk() for value in (*operation.results, *operation.loop_variables)
             if not operation.is_constant}
-    deferred: dict[str, int] = {}
+    filled = sum(_FILLED[use.is_first] for name, uses in factors_in(region, spreads).items() if name not in made
+                 for use in uses if use is not None)
+    places, deferred = places_in(region, spreads), dict[str, int]()
+
+    def takes_room(operation: ops.Operation) -> bool:
+        return isinstance(operation, ops.CooperativeMatrixMulAdd) and operation.result.name in places and (
+            places[operation.result.name] != places.get(operation.C.name))
 
     def do_fit(spare: int = 0) -> bool:
         """Whether all fit with the factors that are deferred, and leave some registers."""
-        needed = _accesses_in(region) + most_registers(
+        needed = filled + _accesses_in(region) + most_registers(
             region, lambda value: deferred.get(
-                value.name, _registers_of(value, spreads) + _WORDS * (value.name in apart)),
-            lambda operation: isinstance(operation, ops.CooperativeMatrixMulAdd) and operation.C.name not in made)
+                value.name, _registers_of(value, spreads) + _WORDS * (value.name in apart)), takes_room)
         return needed + spare <= DPAS[LANES].by_blocks.registers
 
     if do_fit():
@@ -198,15 +217,36 @@ def _parts_in(
             row = product_row(operation)
             for factor, is_first in ((operation.A, True), (operation.B, False)):
                 if row is not None and factor.name in waiting:
-                    yield factor.name, _most_of_parts(waiting[factor.name], operation, Factor(row, is_first))
+                    first = waiting.get(operation.A.name)
+                    order = order_of(operation, row, None if first is None else factor_loads(first, Factor(row, True)))
+                    yield factor.name, _most_of_parts(factor_loads(waiting[factor.name], Factor(row, is_first)), [
+                        (i if is_first else j, step) for step, i, j in order])
 
 
-def _most_of_parts(load: ops.CooperativeMatrixLoad, product: ops.CooperativeMatrixMulAdd, use: Factor) -> int:
-    """Return the registers of messages that a product needs at one time at most: from first to last DPAS of each."""
-    type, steps = ops.matrix_type(product.result), ops.matrix_type(product.A).columns // use.row.k
-    order = [(block[0] if use.is_first else block[1], step) for step in range(steps) for block in blocks_of(type)]
+def order_of(
+    product: ops.CooperativeMatrixMulAdd, row: DpasRow, first: TileLoads | None
+) -> list[tuple[int, int, int]]:
+    """Return the DPAS of a product, by their step along the sum and the block of the result: step after step.
+
+    Where messages load the first factor part by part, what is multiplied by one comes together: all blocks of its rows,
+    and if it brings several steps of these, all of them.
+    """
+    steps = range(ops.matrix_type(product.A).columns // row.k)
+    order = [(step, *block) for step in steps for block in blocks_of(ops.matrix_type(product.result))]
+    if first is None:
+        return order
+    rows = {fragment: min(each.fragments)[0] for each in first.loads for fragment in each.fragments}
+    several = any(len({step for _, step in each.fragments}) > 1 for each in first.loads)
+    return sorted(order, key=lambda place: (rows[place[1], place[0]] * several, place[0], rows[place[1], place[0]]))
+
+
+def _most_of_parts(loads: TileLoads, order: list[tuple[int, int]]) -> int:
+    """Return the registers of messages that a product needs at one time at most: from first to last DPAS of each.
+
+    The fragments that DPAS take are in `order`.
+    """
     lives = []
-    for each in factor_loads(load, use).loads:
+    for each in loads.loads:
         places = [place for place, fragment in enumerate(order) if fragment in each.fragments]
         lives.append((places[0], places[-1], each.block.registers * (2 if each.block.is_taken_apart else 1)))
     return max(sum(size for first, last, size in lives if first <= place <= last) for place in range(len(order)))
@@ -226,7 +266,7 @@ class SubgroupRegion:
 
     @cached_property
     def spreads(self) -> Spreads:
-        """The products that spread columns."""
+        """The products that spread columns and rows."""
         return spreads_in(self.function)
 
     @cached_property
@@ -278,8 +318,8 @@ class SubgroupRegion:
         for operation in self.region.body.walk():
             if not isinstance(operation, _COOPERATIVE if operation.is_cooperative else _PLAIN):
                 yield f"{operation.mnemonic} has no form for registers"
-            if isinstance(operation, ops.CooperativeMatrixReduction) and not operation.axis:
-                yield f"{operation.mnemonic}.{operation.direction} has no form for registers"
+            if (reduced := _reduced_lanes(operation)) is not None and reduced.name not in REDUCED:
+                yield f"{operation.mnemonic} of {reduced} has no form for registers"
             for value in self.held(operation):
                 if isinstance(value.type, CooperativeMatrixType):
                     yield from self.type_faults(value)
@@ -295,10 +335,10 @@ class SubgroupRegion:
         yield from self.memory_faults()
 
     def held(self, operation: ops.Operation) -> tuple[ops.Operand, ...]:
-        """Return what an operation has to do with; rows that columns are spread by are known."""
+        """Return what an operation has to do with; of what spreads columns and rows one factor is known."""
         results = operation.results
         if isinstance(operation, ops.CooperativeMatrixMulAdd) and operation.result.name in self.spreads:
-            return operation.A, operation.C, *results
+            return operation.B if self.spreads[operation.result.name].is_row else operation.A, operation.C, *results
         known = isinstance(operation, ops.CooperativeMatrixConstruct) and operation.is_constant
         return () if known else (*operation.operands, *results)
 
@@ -307,8 +347,8 @@ class SubgroupRegion:
         type = ops.matrix_type(value)
         if isinstance(value, ops.Value) and value.name in self.loaded:
             return
-        is_column = (type.columns, type.component.bits) == (1, _SUM_BITS)
-        if type.rows % LANES or (type.columns % COLUMNS and not is_column):
+        of_one = 1 if type.component.bits == _SUM_BITS else None  # columns and rows
+        if (type.rows % LANES and type.rows != of_one) or (type.columns % COLUMNS and type.columns != of_one):
             yield f"{value} is {type.rows} x {type.columns}, no whole blocks of {LANES} x {COLUMNS}"
         if type.component.bits not in (16, 32) or type.component.is_complex:
             yield f"{value} has components of {type.component}"
@@ -353,6 +393,9 @@ class SubgroupRegion:
         if not may_be_surface(type.element.bits, type.shape[along], type.shape[1 - along], type.strides[1 - along]):
             yield f"{memref} has strides or sizes that loads of blocks do not take"
         multiples = [multiple_of(index, self.multiples) for index in operation.indices]
+        matrix = operation.type if isinstance(operation, ops.CooperativeMatrixLoad) else ops.matrix_type(operation.A)
+        if matrix.rows == 1:
+            yield f"a single row is in {memref}"
         if None in multiples:
             yield f"the region computes an index of {memref} that may be negative"
         elif multiples[along].number * type.element.bits % _WORD:  # type: ignore[union-attr]

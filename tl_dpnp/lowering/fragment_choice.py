@@ -72,8 +72,10 @@ def _varying(region: ops.Region) -> set[str]:
     while count != len(found):
         count = len(found)
         for operation in region.walk():
-            depends = isinstance(operation, ops.SubgroupLocalId) or any(
+            depends = isinstance(operation, ops.SubgroupLocalId | ops.CooperativeMatrixExtract) or any(
                 isinstance(operand, ops.Value) and operand.name in found for operand in operation.operands)
+            if isinstance(operation, ops.SubgroupReduce):
+                continue  # all have what it gives
             yielded = (value for inner in operation.regions for each in inner if isinstance(each, ops.Yield)
                        for value in each.values)
             if depends or any(isinstance(value, ops.Value) and value.name in found for value in yielded):

@@ -85,8 +85,11 @@ class Accumulators(ABC):
         """Return a sum with the product of two fragments added."""
 
     @abstractmethod
-    def multiply(self, total: ir.Value | None, a: Part, b: Part) -> ir.Value:
-        """Return the product of two fragments: a sum that is set to it, or a new one."""
+    def multiply(self, total: ir.Value | None, a: Part, b: Part, added: ir.Value | None = None) -> ir.Value:
+        """Return the product of two fragments, to which another sum may be `added`, which stays as it is.
+
+        A `total` is set to it, else it is a new sum.
+        """
 
     @abstractmethod
     def carried(self, totals: Sequence[ir.Value]) -> list[ir.Value]:
@@ -144,14 +147,16 @@ class _InPlace(Accumulators):
         self._asm(ir.VoidType(), *self._dpas("$0.0", "rw,rw,rw", [total], a, b))
         return total
 
-    def multiply(self, total: ir.Value | None, a: Part, b: Part) -> ir.Value:
+    def multiply(self, total: ir.Value | None, a: Part, b: Part, added: ir.Value | None = None) -> ir.Value:
+        text, more = ("%null.0", []) if added is None else ("$3.0", [added])
         if total is not None:
-            self._asm(ir.VoidType(), *self._dpas("%null.0", "rw,rw,rw", [total], a, b))
+            lines, _, operands = self._dpas(text, "", [total], a, b)
+            self._asm(ir.VoidType(), lines, ",".join(["rw"] * (3 + len(more))), [*operands, *more])
             return total
         # The lane is an input so that the sum is not taken for the same in all lanes.
-        lines, _, factors = self._dpas("%null.0", "", [], a, b)
-        lane = self.builder.trunc(self.messages.lane, I32)
-        return self._asm(operand_types(self.row)[3], lines, "=rw,rw,rw,rw", [*factors, lane])
+        lines, _, factors = self._dpas(text, "", [], a, b)
+        inputs = [*factors, *more, self.builder.trunc(self.messages.lane, I32)]
+        return self._asm(operand_types(self.row)[3], lines, ",".join(["=rw", *["rw"] * len(inputs)]), inputs)
 
     def _dpas(
         self, added: str, constraints: str, totals: Sequence[ir.Value], a: Part, b: Part
@@ -235,8 +240,8 @@ class _Emulated(Accumulators):
         assert isinstance(b, EmulatedFragment)
         return emulate(self.builder, self.row, b.value, a.value, total, b.known)
 
-    def multiply(self, total: ir.Value | None, a: Part, b: Part) -> ir.Value:
-        return self.add(self.zero(), a, b)
+    def multiply(self, total: ir.Value | None, a: Part, b: Part, added: ir.Value | None = None) -> ir.Value:
+        return self.add(self.zero() if added is None else added, a, b)
 
     def carried(self, totals: Sequence[ir.Value]) -> list[ir.Value]:
         return list(totals)

@@ -16,7 +16,7 @@ from tl_dpnp.kernels.dpas.block_messages import inline_assembly
 from tl_dpnp.kernels.llvm import lanes
 from tl_dpnp.scalars import ScalarType
 
-__all__ = ["COLUMNS", "LANES", "Source", "combined", "folded", "is_combined"]
+__all__ = ["COLUMNS", "LANES", "Form", "Source", "combined", "folded", "folded_lanes", "is_combined"]
 
 #: Rows and columns of a block.
 LANES, COLUMNS = 16, 8
@@ -27,13 +27,13 @@ _INSTRUCTIONS = {"add": "add", "sub": "add", "mul": "mul", "min": "min", "max": 
 _OPERATIONS = {"f32": (*_INSTRUCTIONS,), "i32": ("add", "sub", "min", "max")}
 #: What an operand is: a block, a column, which all registers are computed with, a number that is the same in all lanes,
 #: or a known one.
-_Form = Literal["block", "column", "number", "constant"]
+Form = Literal["block", "column", "number", "constant"]
 
 
 class Source(NamedTuple):
     """An operand and what it is; a known number is no value of LLVM's."""
 
-    form: _Form
+    form: Form
     value: ir.Value | complex
 
 
@@ -68,7 +68,7 @@ def combined(
     return into
 
 
-def _places(form: _Form, operand: str, together: int) -> str:
+def _places(form: Form, operand: str, together: int) -> str:
     """Return the text of an operand of inline assembly, where a block has its number of a register to be filled in."""
     if form == "block":
         return operand + "({register},0)<1;1,0>"
@@ -96,6 +96,30 @@ def folded(b: ir.IRBuilder, operation: str, block: ir.Value) -> ir.Value:
              f"{two} {name}(0,0)<1> {name}(0,0)<1;1,0> {name}(2,0)<1;1,0>",
              f"{one} $0(0,0)<1> {name}(0,0)<1;1,0> {name}(1,0)<1;1,0>"]
     return inline_assembly(b, block.type.element, lines, "=rw,rw", [block])
+
+
+def folded_lanes(b: ir.IRBuilder, operation: str, block: ir.Value) -> ir.Value:
+    """Return what the lanes of each register of a block are combined to, in all lanes.
+
+    Halves of registers are combined, then halves of those: an instruction reads two registers, of as many columns as
+    are in them.
+    """
+    instruction, columns = _INSTRUCTIONS[operation], lanes(block.type)
+    source, lines, width = "$1", list[str](), LANES
+    while width > 1:
+        width //= 2
+        name, together = _name(b, "folded"), min(LANES, columns * width)
+        lines.append(f".decl {name} v_type=G type={_letter(block.type)} num_elts={columns * width} align=wordx32")
+        region = f"<{2 * width};{width},{1 if width > 1 else 0}>"
+        for first in range(0, columns * width, together):
+            pair = [divmod(2 * first + half, LANES) for half in (0, width)]
+            lines.append(f"{instruction} (M1_NM,{together}) {name}({first // LANES},{first % LANES})<1> " + " ".join(
+                f"{source}({register},{element}){region}" for register, element in pair))
+        source = name
+    together = min(_TOGETHER, columns)
+    lines += [f"mov (M1_NM,{LANES * together}) $0({column},0)<1> {source}(0,{column})<1;{LANES},0>"
+              for column in range(0, columns, together)]
+    return inline_assembly(b, block.type, lines, "=rw,rw", [block])
 
 
 def _name(b: ir.IRBuilder, stem: str) -> str:

@@ -176,6 +176,16 @@ class BlockMessages:
             self.move(result, field, elements)
         return result
 
+    def beside(self, header: ir.Value, block: Block, column: int, row: int) -> ir.Value:
+        """Return the header of a block so many columns and rows from that of another one; not where they are emulated.
+
+        It is made where it stands, while the fields of one that is made anew are found, and held, in front of loops.
+        """
+        lines = ["mov (M1_NM,16) $0(0,0)<1> $1(0,0)<1;1,0>", f"mov (M1_NM,1) $0(0,{_BLOCK})<1> {block.field:#x}:d"]
+        lines += [f"add (M1_NM,1) $0(0,{field})<1> $0(0,{field})<0;1,0> {distance}:d"
+                  for field, distance in ((COLUMN, column), (ROW, row)) if distance]
+        return inline_assembly(self.builder, I32, lines, "=rw,rw", [header])
+
     def changed(self, header: ir.Value, block: Block, other: Block, field: int, elements: int) -> ir.Value:
         """Return the header of another block, some elements further along a mode; only where messages are emulated."""
         step = self.spread({_BLOCK: constant(I32, other.field - block.field), field: constant(I32, elements)})

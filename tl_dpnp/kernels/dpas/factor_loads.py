@@ -30,12 +30,17 @@ def factor_headers(
 ) -> list[ir.Value]:
     """Return the headers of messages for a factor whose first element is at a column and a row of lines of a matrix.
 
-    A field that a loop changes in place, where it is not that along the sum, is `moving`, from so much `before` on.
+    A field that a loop changes in place is `moving`, from so much `before` on: such headers are copies of the first one
+    that are changed in place themselves.  Others are values, whose field along the sum is set last.
     """
     places = [(load.line, load.k) if loads.lines_are_columns else (load.k, load.line) for load in loads.loads]
-    moving = loads.k_field if moving is None else moving
-    return [_header(messages, surface, load.block, place, moved, moving, before(load.block))
-            for load, moved in zip(loads.loads, places, strict=True)]
+    fields = (loads.k_field,) * len(places) if moving is None else (moving,)
+    headers = [_header(messages, surface, load.block, place, moved, field, before(load.block))
+               for load, moved, field in zip(loads.loads, places, fields, strict=False)]
+    for load, moved in list(zip(loads.loads, places, strict=True))[len(headers) :]:
+        column, row = (distance - first for distance, first in zip(moved, places[0], strict=True))
+        headers.append(messages.beside(headers[0], load.block, column * surface.bits // load.block.word_bits, row))
+    return headers
 
 
 @dataclass(frozen=True)

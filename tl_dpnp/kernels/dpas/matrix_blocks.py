@@ -1,6 +1,6 @@
 """Blocks of cooperative matrices that are held as the sums of DPAS are: a row in each lane, a vector of its columns.
 
-A matrix of one column has blocks of one column, which are scalars.
+A matrix of one column has blocks of one column, which are scalars; one of one row has that in each lane.
 """
 
 from __future__ import annotations
@@ -30,12 +30,14 @@ from tl_dpnp.kernels.llvm import (
     value_type,
     vector_of,
 )
+from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.language.types import CooperativeMatrixType
 from tl_dpnp.scalars import BF16, ScalarType
 
 __all__ = [
     "block_columns", "block_type", "blocks_of", "element_of", "elements_of", "filled_block", "first_factor",
-    "first_factor_of_sums", "moved_block", "second_factor", "second_factor_of_sums", "store_row", "with_element",
+    "first_factor_of_sums", "hidden", "moved_block", "second_factor", "second_factor_of_sums", "store_row",
+    "with_element",
 ]
 
 #: The registers of a first factor, whatever puts it into them.
@@ -46,7 +48,7 @@ _ORDERED = Block("ordered", 16, COLUMNS, LANES)
 
 def blocks_of(type: CooperativeMatrixType) -> list[tuple[int, int]]:
     """Return the blocks of a matrix by their rows and columns, column after column."""
-    return [(i, j) for j in range(-(-type.columns // COLUMNS)) for i in range(type.rows // LANES)]
+    return [(i, j) for j in range(-(-type.columns // COLUMNS)) for i in range(-(-type.rows // LANES))]
 
 
 def block_columns(type: CooperativeMatrixType) -> int:
@@ -117,6 +119,17 @@ def _ordered(b: ir.IRBuilder, block: ir.Value, to: str, source: str) -> Fragment
         lines.append(f"mov (M1,{LANES}) {name}({register},{half * LANES})<1> {place}<1;1,0>")
     found = inline_assembly(b, ir.VectorType(I32, COLUMNS // 2), lines, "=rw,rw", [block])
     return Fragment(found, _ORDERED.size, 0)
+
+
+def hidden(b: ir.IRBuilder, part: Part) -> Part:
+    """Return a fragment of which the compiler does not know that it is constant: else each use fills registers."""
+    if isinstance(part, EmulatedFragment):
+        return part
+    # The lane is an input so that registers are not taken for the same in all lanes.
+    lane = b.trunc(target_of(b).item_index(b, 0), I32)
+    lines = [f"mov (M1,{LANES}) $0({number},0)<1> $1({number},0)<1;1,0>" for number in range(lanes(part.loaded.type))]
+    loaded = inline_assembly(b, part.loaded.type, lines, "=rw,rw,rw", [part.loaded, lane])
+    return Fragment(loaded, part.size, part.offset)
 
 
 def elements_of(b: ir.IRBuilder, block: ir.Value) -> list[ir.Value]:

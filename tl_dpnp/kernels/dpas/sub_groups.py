@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from llvmlite import ir
 
-from tl_dpnp.kernels.llvm import I32, I64, builtin
+from tl_dpnp.kernels.llvm import I32, I64, Intrinsic, builtin, value_type
 from tl_dpnp.records import dataclass
+from tl_dpnp.scalars import ScalarType
 
-__all__ = ["SubGroup", "broadcast", "uniform"]
+__all__ = ["REDUCED", "SubGroup", "broadcast", "subgroup_reduction", "uniform"]
+
+#: The types that sub-groups reduce, and their letters in names of OpenCL's functions.
+REDUCED = {"f32": "f", "i32": "i"}
 
 
 @dataclass(frozen=True)
@@ -36,3 +42,14 @@ def broadcast(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
 def uniform(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
     """Return a small 64-bit value that is the same in all lanes of the sub-group such that the compiler knows it."""
     return builder.zext(broadcast(builder, builder.trunc(value, I32)), I64)
+
+
+def subgroup_reduction(kind: str, scalar: ScalarType) -> Intrinsic:
+    """``subgroup_reduce_<kind>_<type>(a)``: the sum, the largest or the smallest value of all lanes, in each."""
+    name = f"sub_group_reduce_{kind}"
+
+    def emit(b: ir.IRBuilder, values: Sequence[ir.Value]) -> ir.Value:
+        mangled = f"_Z{len(name)}{name}{REDUCED[scalar.name]}"
+        return builtin(b, mangled, value_type(scalar), list(values), ("nounwind", "convergent"))
+
+    return Intrinsic(f"subgroup_reduce_{kind}_{scalar}", (scalar,), scalar, emit)

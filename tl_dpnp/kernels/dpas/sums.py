@@ -62,8 +62,10 @@ class SumRegisters(ABC):
         """Add the product of two fragments to a block that has a value."""
 
     @abstractmethod
-    def multiply(self, b: ir.IRBuilder, row: DpasRow, block: _Block, left: Part, right: Part) -> None:
-        """Set a block to the product of two fragments."""
+    def multiply(
+        self, b: ir.IRBuilder, row: DpasRow, block: _Block, left: Part, right: Part, added: ir.Value | None = None
+    ) -> None:
+        """Set a block to the product of two fragments, with what is `added` to it."""
 
     def where(self, b: ir.IRBuilder, block: _Block) -> ir.Value:
         """Return the registers of a block themselves: what is read of them is what they have then."""
@@ -119,9 +121,11 @@ class _InPlace(SumRegisters):
     def add(self, b: ir.IRBuilder, row: DpasRow, block: _Block, left: Part, right: Part) -> None:
         self._accumulators(b, row).add(self.held[b.function, block], left, right)
 
-    def multiply(self, b: ir.IRBuilder, row: DpasRow, block: _Block, left: Part, right: Part) -> None:
+    def multiply(
+        self, b: ir.IRBuilder, row: DpasRow, block: _Block, left: Part, right: Part, added: ir.Value | None = None
+    ) -> None:
         accumulators, held = self._accumulators(b, row), self.held.get((b.function, block))
-        made = accumulators.multiply(held, left, right)
+        made = accumulators.multiply(held, left, right, added)
         if held is None:
             self.held[b.function, block] = made
 
@@ -155,8 +159,10 @@ class _Emulated(SumRegisters):
         total = accumulators_for(row, messages_of(b, emulated=True)).add(self.read(b, block), left, right)
         b.store(total, self.held[b.function, block])
 
-    def multiply(self, b: ir.IRBuilder, row: DpasRow, block: _Block, left: Part, right: Part) -> None:
-        self.write(b, block, accumulators_for(row, messages_of(b, emulated=True)).multiply(None, left, right))
+    def multiply(
+        self, b: ir.IRBuilder, row: DpasRow, block: _Block, left: Part, right: Part, added: ir.Value | None = None
+    ) -> None:
+        self.write(b, block, accumulators_for(row, messages_of(b, emulated=True)).multiply(None, left, right, added))
 
 
 def registers_for(emulated: bool) -> SumRegisters:

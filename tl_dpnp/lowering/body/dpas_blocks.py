@@ -11,7 +11,7 @@ from typing import NamedTuple
 from llvmlite import ir
 
 from tl_dpnp.kernels import intrinsics
-from tl_dpnp.kernels.dpas.block_arithmetic import Source, combined, folded, is_combined
+from tl_dpnp.kernels.dpas.block_arithmetic import Form, Source, combined, folded, folded_lanes, is_combined
 from tl_dpnp.kernels.dpas.matrix_blocks import (
     block_columns,
     block_type,
@@ -20,18 +20,19 @@ from tl_dpnp.kernels.dpas.matrix_blocks import (
     filled_block,
     with_element,
 )
-from tl_dpnp.kernels.dpas.sub_groups import broadcast
+from tl_dpnp.kernels.dpas.sub_groups import broadcast, subgroup_reduction
 from tl_dpnp.kernels.dpas.sums import COLUMNS, LANES, SumRegisters, registers_for
-from tl_dpnp.kernels.llvm import I32, Intrinsic, constant, splat, undefined
+from tl_dpnp.kernels.llvm import I32, Intrinsic, constant, index, lanes, splat, undefined, value_type
 from tl_dpnp.kernels.targets import target_of
 from tl_dpnp.language import ops
 from tl_dpnp.language.instructions.componentwise import on_components
+from tl_dpnp.language.instructions.matrices import component_place
 from tl_dpnp.language.types import CooperativeMatrixType
 from tl_dpnp.lowering.body.building import call
 from tl_dpnp.lowering.body.regions import MatrixWriter, RegionWriter
 from tl_dpnp.lowering.body.tree import Constant, Expression
 from tl_dpnp.lowering.coalescing import holder_of, places_in
-from tl_dpnp.lowering.column_orders import column_of, split_columns
+from tl_dpnp.lowering.column_orders import column_of, place_of, split_columns
 from tl_dpnp.lowering.fragment_choice import regions_of
 from tl_dpnp.lowering.matrix_spreads import Spreads, held_type, spreads_in
 from tl_dpnp.lowering.scalar_code import scalar_intrinsic
@@ -73,7 +74,7 @@ class BlockWriter(MatrixWriter[Place]):
 
     @cached_property
     def spreads(self) -> Spreads:
-        """The products that spread columns."""
+        """The products that spread columns and rows."""
         return spreads_in(self.writer.function)
 
     @cached_property
@@ -145,9 +146,9 @@ class BlockWriter(MatrixWriter[Place]):
             return filled_block(b, type, self.constants[matrix.name].value)
         if matrix.name in self.places:
             return self.sums.read(b, (self.places[matrix.name], *number))
-        if held_type(matrix, self.spreads) != type:
-            return splat(b, self.blocks[b.function, matrix.name, (number[0], 0)], COLUMNS)
-        return self.blocks[b.function, matrix.name, number]
+        held = held_type(matrix, self.spreads)
+        block = self.blocks[b.function, matrix.name, _within(number, held)]
+        return splat(b, block, COLUMNS) if held.columns != type.columns else block
 
     def _define(self, b: ir.IRBuilder, result: ops.Value, number: tuple[int, int], block: ir.Value) -> None:
         """Define a block of a matrix that is computed."""
@@ -167,12 +168,12 @@ class BlockWriter(MatrixWriter[Place]):
         assert isinstance(matrix, ops.Value)
         if matrix.name in self.constants:
             return Source("constant", self.constants[matrix.name].value)
-        is_column = held_type(matrix, self.spreads).columns == 1
+        held = held_type(matrix, self.spreads)
         if matrix.name in self.places:
             value = self.sums.where(b, (self.places[matrix.name], *number))
         else:
-            value = self.blocks[b.function, matrix.name, (number[0], 0) if is_column else number]
-        return Source("column" if is_column else "block", value)
+            value = self.blocks[b.function, matrix.name, _within(number, held)]
+        return Source("column" if held.columns == 1 else "block", value)
 
     def _combine(
         self, b: ir.IRBuilder, kind: str, result: ops.Value, number: tuple[int, int], sources: Sequence[Source]
@@ -187,32 +188,34 @@ class BlockWriter(MatrixWriter[Place]):
     # --- instructions ------------------------------------------------------------------------------------------------
 
     def spread(self, operation: ops.CooperativeMatrixMulAdd) -> None:
-        """Write a product of a column and a row of equal components: one of these and a sum for each register."""
+        """Write a product of a column and a row of which one has equal components: a sum for each register.
+
+        If that is not 1, each number that is spread is multiplied by it.
+        """
         spread, type = self.spreads[operation.result.name], held_type(operation.result, self.spreads)
-        component = type.component
+        component, own = type.component, operation.B if spread.is_row else operation.A
         product, total = (intrinsics.arithmetic(kind, component) for kind in ("mul", "add"))
         by_registers = self._is_by_registers("add", type)
+        form: Form = "block" if spread.is_row else "column"
 
         def emit(b: ir.IRBuilder, _: Sequence[ir.Value]) -> None:
-            factor = element_of(b, component, filled_block(b, type, spread.factor), 0)
             for number in blocks_of(type):
-                column = element_of(b, component, self._block(b, operation.A, (number[0], 0)), 0)
-                scaled = column if spread.factor == 1 else product.emit(b, [column, factor])
+                scaled = self._block(b, own, _within(number, ops.matrix_type(own)))
+                if spread.factor != 1:
+                    factor = filled_block(b, ops.matrix_type(own), spread.factor)
+                    scaled = self._each(b, ops.matrix_type(own), product, [scaled, factor])
                 if by_registers:
                     added = self._source(b, operation.C, number)
-                    self._combine(b, "add", operation.result, number, [added, Source("column", scaled)])
+                    self._combine(b, "add", operation.result, number, [added, Source(form, scaled)])
                     continue
-                added = self._block(b, operation.C, number)
-                block = undefined(block_type(type))
-                for place in range(block_columns(type)):
-                    value = total.emit(b, [element_of(b, component, added, place), scaled])
-                    block = with_element(b, component, block, place, value, self.emulated)
-                self._define(b, operation.result, number, block)
+                added = self._each(b, type, total, [self._block(b, operation.C, number), scaled])
+                self._define(b, operation.result, number, added)
 
         self.evaluate(f"spread_{operation.result.name}", emit, operation)
 
     def reduce(self, operation: ops.CooperativeMatrixReduction) -> None:
-        """Write a reduction of rows, which lanes have: pairs of registers are combined, then pairs of those."""
+        """Write a reduction of rows, which lanes have, or of columns: pairs of registers are combined, then of those.
+        """
         source, kind = ops.matrix_type(operation.A), operation.combination
         component = source.component
         by_registers = self._is_by_registers(kind, source)
@@ -240,11 +243,62 @@ class BlockWriter(MatrixWriter[Place]):
                 column = folded(b, kind, values[0]) if by_registers else values[0]
                 self._define(b, operation.result, (i, 0), column)
 
-        self.evaluate(f"reduce_{operation.result.name}", emit, operation)
+        def emit_columns(b: ir.IRBuilder, _: Sequence[ir.Value]) -> None:
+            for j in range(-(-source.columns // COLUMNS)):
+                values = [self._block_where_it_is(b, operation.A, (i, j)) for i in range(-(-source.rows // LANES))]
+                while len(values) > 1:
+                    first, second, *values = values
+                    values.append(both(b, [first, second]) if by_registers else
+                                  self._each(b, source, combination, [first, second]))
+                if source.rows == 1:
+                    row = self._block(b, operation.A, (0, j))
+                elif self.emulated:
+                    row = self._each(b, source, subgroup_reduction(kind, component), values)
+                else:
+                    row = folded_lanes(b, kind, values[0])
+                self._define(b, operation.result, (0, j), row)
 
-    def _block_where_it_is(self, b: ir.IRBuilder, matrix: ops.Value, number: tuple[int, int]) -> ir.Value:
+        self.evaluate(f"reduce_{operation.result.name}", emit if operation.axis else emit_columns, operation)
+
+    def _each(
+        self, b: ir.IRBuilder, type: CooperativeMatrixType, single: Intrinsic, blocks: Sequence[ir.Value]
+    ) -> ir.Value:
+        """Return a block whose elements are computed of those of others, one of which may have a single one for all."""
+        made, component = undefined(block_type(type)), type.component
+        for place in range(block_columns(type)):
+            values = [element_of(b, component, block, min(place, lanes(block.type) - 1)) for block in blocks]
+            made = with_element(b, component, made, place, single.emit(b, values), self.emulated)
+        return made
+
+    def exchange(self, operation: ops.SubgroupReduce) -> Expression:
+        reduction = subgroup_reduction(operation.combination, ops.scalar_type(operation.result))
+        return call(reduction, self.writer.operand(operation.operand))
+
+    def extract(self, operation: ops.CooperativeMatrixExtract) -> None:
+        """Write what a work-item holds of a matrix, as the language says which component that is."""
+        type = ops.matrix_type(operation.A)
+        places = [component_place(type, LANES, lane, operation.component) for lane in range(LANES)]
+
+        def emit(b: ir.IRBuilder, _: Sequence[ir.Value]) -> ir.Value:
+            own = constant(value_type(type.component), 0)
+            for column in dict.fromkeys(column for _, column in places if column < type.columns):
+                block, place = divmod(place_of(column, operation.A.name in self.split), COLUMNS)
+                held = self._block(b, operation.A, (places[0][0] // LANES, block))
+                element = element_of(b, type.component, held, place)
+                # Rows are in lanes, so that all have one column; of a single row each lane has all columns.
+                mine = [lane for lane, (_, other) in enumerate(places) if other == column]
+                is_mine = b.icmp_unsigned("==", target_of(b).item_index(b, 0), index(mine[0]))
+                own = element if len(mine) == LANES else b.select(is_mine, element, own)
+            return own
+
+        self.writer.count += 1
+        name = f"extract_{operation.result.name}_{self.writer.count}"
+        self.writer.values[operation.result.name] = self.writer.define(
+            call(Intrinsic(name, (), type.component, emit, operation.span)))
+
+    def _block_where_it_is(self, b: ir.IRBuilder, matrix: ops.Operand, number: tuple[int, int]) -> ir.Value:
         """Return a block as a value that nothing may change before it is used."""
-        if matrix.name in self.places:
+        if isinstance(matrix, ops.Value) and matrix.name in self.places and not self.emulated:
             return self.sums.where(b, (self.places[matrix.name], *number))
         return self._block(b, matrix, number)
 
@@ -355,7 +409,7 @@ class BlockWriter(MatrixWriter[Place]):
             held: list[ir.Value] = []
             self.evaluate("take", partial(self._take_blocks, held, operation, number))
             first = Intrinsic(f"row_{number[0]}", (), SCALAR_I32, partial(_row, number[0] * LANES))
-            writer.values[row.name] = writer.define(call(first))
+            writer.values[row.name] = writer.define(call(first)) if type.rows > 1 else Constant(0, SCALAR_I32)
             for place in range(block_columns(type)):
                 own = column_of(number[1] * COLUMNS + place, result.name in self.split)
                 writer.values[column.name] = Constant(own, SCALAR_I32)
@@ -384,6 +438,11 @@ class BlockWriter(MatrixWriter[Place]):
         _: Sequence[ir.Value],
     ) -> None:
         self._define(b, result, number, held[-1])
+
+
+def _within(number: tuple[int, int], held: CooperativeMatrixType) -> tuple[int, int]:
+    """Return the block that holds one of a matrix, all of whose rows or columns may be one."""
+    return number[0] if held.rows > 1 else 0, number[1] if held.columns > 1 else 0
 
 
 def _kind_of(operation: ops.Operation) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import cached_property, partial
@@ -28,6 +29,7 @@ from tl_dpnp.kernels.dpas.matrix_blocks import (
     elements_of,
     first_factor,
     first_factor_of_sums,
+    hidden,
     moved_block,
     second_factor,
     second_factor_of_sums,
@@ -62,6 +64,7 @@ from tl_dpnp.lowering.dpas_fragments import (
     factors_in,
     limits_in,
     lines_along,
+    order_of,
     product_row,
 )
 from tl_dpnp.lowering.fragment_choice import OUTSIDE, BlocksFit, regions_of
@@ -96,10 +99,9 @@ class DpasFragments(BlockWriter):
 
     @cached_property
     def rounded(self) -> dict[str, ops.Value]:
-        """What matrices of 16-bit floats are rounded from, if that is a value of f32 that does not change."""
+        """What matrices of 16-bit floats are rounded from."""
         return {operation.result.name: operation.operand for operation in self.writer.function.body.walk()
-                if isinstance(operation, ops.Cast) and rounds(operation) and isinstance(operation.operand, ops.Value)
-                and operation.operand.name not in self.places}
+                if isinstance(operation, ops.Cast) and rounds(operation) and isinstance(operation.operand, ops.Value)}
 
     @cached_property
     def used(self) -> dict[str, Factor]:
@@ -121,6 +123,12 @@ class DpasFragments(BlockWriter):
     # --- instructions ------------------------------------------------------------------------------------------------
 
     def cooperate(self, operation: ops.Operation) -> None:
+        self._compute(operation)
+        for value in operation.results:
+            if value.name in self.used and not isinstance(operation, ops.CooperativeMatrixLoad):
+                self._make_factor(value)
+
+    def _compute(self, operation: ops.Operation) -> None:
         match operation:
             case ops.CooperativeMatrixConstruct() if operation.is_constant:
                 pass  # what uses it fills registers
@@ -134,6 +142,8 @@ class DpasFragments(BlockWriter):
                 self.reduce(operation)
             case ops.CooperativeMatrixApply():
                 self.apply(operation)
+            case ops.CooperativeMatrixExtract():
+                self.extract(operation)
             case _:
                 self.map(operation)
 
@@ -142,45 +152,54 @@ class DpasFragments(BlockWriter):
         assert row is not None
         place = Place(self.places[operation.result.name], ops.matrix_type(operation.result))
         is_kept = isinstance(operation.C, ops.Value) and self.places.get(operation.C.name) == place.name
-        steps = ops.matrix_type(operation.A).columns // row.k
         known = self.constants.get(operation.C.name)
         begins = known is not None and known.value == 0
 
         def emit(b: ir.IRBuilder, _: Sequence[ir.Value]) -> None:
-            if not is_kept and not begins:
-                self._set(b, place, operation.C)
-            left = unbroadcast(self._factor(b, operation.A, is_first=True))
-            right = unbroadcast(self._factor(b, operation.B, is_first=False))
-            for step in range(steps):
-                for i, j in blocks_of(place.type):
-                    compute = self.sums.multiply if begins and step == 0 else self.sums.add
-                    compute(b, row, (place.name, i, j), left[i, step], right[j, step])
+            first = self.factors[b.function, operation.A.name]
+            order = order_of(operation, row, first.loads if isinstance(first, DeferredFactor) else None)
+            left, right = (unbroadcast(self._factor(b, matrix)) for matrix in (operation.A, operation.B))
+            for step, i, j in order:
+                block = place.name, i, j
+                if step or is_kept:
+                    self.sums.add(b, row, block, left[i, step], right[j, step])
+                    continue
+                added = None if begins else self._block_where_it_is(b, operation.C, (i, j))
+                self.sums.multiply(b, row, block, left[i, step], right[j, step], added)
 
         self.evaluate(f"mul_add_{operation.result.name}", emit, operation, comment=f"by {row}")
 
-    def _factor(self, b: ir.IRBuilder, matrix: ops.Value, is_first: bool) -> Fragments:
-        """Return a factor: what was loaded, or one that is made of blocks as sums have them."""
-        loaded = self.factors.get((b.function, matrix.name))
-        if loaded is not None:
-            return loaded.fragments(messages_of(b, self.emulated)) if isinstance(loaded, DeferredFactor) else loaded
-        type, source = ops.matrix_type(matrix), self.rounded.get(matrix.name)
+    def _factor(self, b: ir.IRBuilder, matrix: ops.Value) -> Fragments:
+        """Return a factor that was loaded or made."""
+        found = self.factors[b.function, matrix.name]
+        return found.fragments(messages_of(b, self.emulated)) if isinstance(found, DeferredFactor) else found
 
-        def packed(i: int, step: int) -> Part:
+    def _make_factor(self, matrix: ops.Value) -> None:
+        """Make a factor of blocks as sums have them, once for all products; of a constant, one fragment for all."""
+        type, use, source = ops.matrix_type(matrix), self.used[matrix.name], self.rounded.get(matrix.name)
+
+        def packed(b: ir.IRBuilder, i: int, step: int) -> Part:
             pair = [(i, 2 * step + j) for j in range(2)]
             if source is None or self.emulated:
                 return first_factor(b, [self._block(b, matrix, number) for number in pair], self.emulated)
-            return first_factor_of_sums(b, [self._block(b, source, number) for number in pair], type.component)
+            blocks = [self._block_where_it_is(b, source, number) for number in pair]
+            return first_factor_of_sums(b, blocks, type.component)
 
-        def ordered(j: int, step: int) -> Part:
+        def ordered(b: ir.IRBuilder, j: int, step: int) -> Part:
             if source is None or self.emulated:
                 return second_factor(b, self._block(b, matrix, (step, j)), self.emulated)
-            return second_factor_of_sums(b, self._block(b, source, (step, j)), type.component)
+            return second_factor_of_sums(b, self._block_where_it_is(b, source, (step, j)), type.component)
 
-        if not is_first:
-            return {(j, step): ordered(j, step)
-                    for j in range(type.columns // COLUMNS) for step in range(type.rows // LANES)}
-        return {(i, step): packed(i, step)
-                for i in range(type.rows // LANES) for step in range(type.columns // (2 * COLUMNS))}
+        def emit(b: ir.IRBuilder, _: Sequence[ir.Value]) -> None:
+            lines, terms = (type.rows // LANES, type.columns) if use.is_first else (type.columns // COLUMNS, type.rows)
+            places = itertools.product(range(lines), range(terms // use.row.k))
+            make = packed if use.is_first else ordered
+            if matrix.name in self.constants:
+                self.factors[b.function, matrix.name] = dict.fromkeys(places, hidden(b, make(b, 0, 0)))
+            else:
+                self.factors[b.function, matrix.name] = {place: make(b, *place) for place in places}
+
+        self.evaluate(f"factor_{matrix.name}", emit)
 
     # --- memory ------------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from tl_dpnp.language.types import CooperativeMatrixType
 from tl_dpnp.lowering.body.building import MINIMUM, call
 from tl_dpnp.lowering.body.memrefs import MemrefWriter
 from tl_dpnp.lowering.body.tree import Comparison, Expression, Name, add, multiply, subtract
+from tl_dpnp.lowering.decomposition import no_lowering
 from tl_dpnp.lowering.fragment_choice import BlocksFit
 from tl_dpnp.lowering.matrix_engine import MatrixEngine
 from tl_dpnp.lowering.rewrite import root_of, roots
@@ -56,6 +57,10 @@ class MatrixWriter(ABC, Generic[Holder]):
     @abstractmethod
     def cooperate(self, operation: ops.Operation) -> None:
         """Write an instruction on matrices."""
+
+    def exchange(self, operation: ops.SubgroupReduce) -> Expression:
+        """Return what the values of all work-items of a sub-group are combined to."""
+        raise no_lowering(operation)
 
     @abstractmethod
     def blocks_fit(self, operation: BlocksFit) -> Expression:
@@ -142,6 +147,10 @@ class RegionWriter(MemrefWriter, ABC):
                     self.values[value.name] = self.define(
                         call(intrinsics.conversion(INDEX, ops.scalar_type(value)), known))
             self.region(operation.body)
+
+    def reduce_subgroup(self, operation: ops.SubgroupReduce) -> None:
+        """Define what the values of all work-items of a sub-group are combined to."""
+        self.values[operation.result.name] = self.define(self.matrices.exchange(operation))
 
     def work_item_place(self, operation: ops.WorkItemPlace) -> None:
         """Define where a work-item is, as an instruction tells it."""

@@ -182,6 +182,8 @@ class BodyWriter(RegionWriter):
                 self.parallel(operation)
             case ops.WorkItemPlace():
                 self.work_item_place(operation)
+            case ops.SubgroupReduce():
+                self.reduce_subgroup(operation)
             case _ if operation.is_cooperative:
                 self.matrices.cooperate(operation)
             case BlocksFit(result=result):
