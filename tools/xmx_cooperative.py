@@ -30,7 +30,9 @@ _MOST = 224
 #: brings one block of 16 rows, which as many DPAS use as the tile has blocks of 8 columns.
 _LARGE = 4
 #: Queries, keys and dimension of blocks of flash attention.
-ATTENTION = ((16, 32, 64), (16, 64, 64), (32, 32, 32), (16, 32, 128))
+ATTENTION = ((16, 16, 32), (16, 16, 64), (16, 32, 64), (16, 16, 128))
+#: Shares of loops whose ratio is larger than this are of copies of one.
+_ALIKE = 0.9
 _EXAMPLE = Path(__file__).parents[1] / "examples" / "flash_attention.py"
 
 
@@ -150,12 +152,15 @@ def _in_registers(source: str, **define: str | int) -> Attention:
     """Return what a program in cooperative matrices has where these are in registers.
 
     A kernel has other loops for what messages cannot access: the ones that load blocks are meant, and of these that
-    with functions, if there is one, else that with the largest share of DPAS.
+    with functions, if there is one, else that with the largest share of DPAS.  One that is like it, behind it, is for
+    rare cases.
     """
     program = tl_dpnp.compile(source, define=define, cache=False).compile_offline("pvc")
     loops = [loop for loop in inner_loops(parse(program.assembly))
              if any("load_block2d" in instruction.rest for instruction in loop)]
-    found = max(loops, key=lambda loop: (mix(loop)["math"], mix(loop)["dpas"] / len(loop)))
+    most = max((mix(loop)["math"], mix(loop)["dpas"] / len(loop)) for loop in loops)
+    found = next(loop for loop in loops
+                 if mix(loop)["math"] == most[0] and mix(loop)["dpas"] > _ALIKE * most[1] * len(loop))
     loop = mix(found)
     clocks = loop["dpas"] * program.resources.dpas_clocks // program.resources.loop["dpas"]
     return Attention(replace(program.resources, loop=loop, dpas_clocks=clocks), sum(map(_is_wide, found)))

@@ -6,6 +6,7 @@ import functools
 import math
 import re
 import runpy
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -216,19 +217,36 @@ def test_factors_that_are_loaded_by_parts_are_right(letters: str) -> None:
     assert wrong_arrays(program) == []
 
 
-def attention(length: int, queries: int, keys: int, dimension: int) -> float:
+#: What is done with random queries and keys.
+SCORES: dict[str, Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]] = {
+    "plain": lambda q, k: (q, k),
+    "large": lambda q, k: (20 * q, 4 * k),
+    "equal": lambda q, k: (0 * q + 1, 0 * k + 1),
+    "negative": lambda q, k: (4 * np.abs(q), -8 * np.abs(k)),
+    # Those of later blocks are larger by far.
+    "rising": lambda q, k: (np.abs(q), 2 * np.abs(k) * (np.arange(k.shape[1])[:, None] - 12)),
+}
+
+
+def attention(length: int, queries: int, keys: int, dimension: int, scores: str = "plain", again: bool = True) -> float:
     """Return the largest error of the flash attention of the examples on the machine, of a head of so many vectors.
 
-    Work-groups are along one axis only: the machine does not know divisions of their numbers.
+    Work-groups are along one axis only: the machine does not know divisions of their numbers.  Sums that grow too large
+    are made `again`, as they are in the example, or not.
     """
-    source = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "flash_attention.py"))["SOURCE"]
-    source = source.replace("%head = group_id.y", "%head = constant 1")
+    example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "flash_attention.py"))
+    source = example["SOURCE"].replace("%head = group_id.y", "%head = constant 1")
+    if not again:
+        source, whole = source.replace(f"less_than %most, {example['MOST']:.1f}", "greater_than %most, 0.0"), source
+        assert source != whole
     kernel = tl_dpnp.compile(source, cache=False, define={
         "factor": "bf16", "queries": queries, "keys": keys, "dimension": dimension})
     program = kernel.compile_offline("pvc")
     assert "are in registers" in program.remarks[0]
+    assert program.resources.scratch == 0
     random, heads, memory = np.random.default_rng(3), 2, global_memory()
-    factors = [bf16_of(random.standard_normal((heads, length, dimension), "f4")) for _ in range(3)]
+    drawn = [random.standard_normal((heads, length, dimension), "f4") for _ in range(3)]
+    factors = [bf16_of(array.astype("f4")) for array in (*SCORES[scores](*drawn[:2]), drawn[2])]
     result = np.full((heads, length, dimension), 7, "f4")
     places = [memory.place(str(number), array) for number, array in enumerate((*factors, result))]
     described = [number for place in places for number in (place, length, heads, length * dimension)]
@@ -236,7 +254,8 @@ def attention(length: int, queries: int, keys: int, dimension: int) -> float:
     scale = math.log2(math.e) * dimension ** -0.5
     run(binary_of(program), [scale, *described, blocks, 1, 0], memory, (1, blocks, 1), 3)
     q, k, v = (f32_of_bf16(array).astype("f8") for array in factors)
-    weights = np.exp(q @ k.swapaxes(1, 2) * dimension ** -0.5)
+    exponents = q @ k.swapaxes(1, 2) * dimension ** -0.5
+    weights = np.exp(exponents - exponents.max(axis=2, keepdims=True))
     expected = weights @ v / weights.sum(axis=2, keepdims=True)
     found = memory.content(places[3], result.nbytes).view("f4").reshape(result.shape)
     assert (found[0] == 7).all()
@@ -244,9 +263,18 @@ def attention(length: int, queries: int, keys: int, dimension: int) -> float:
 
 
 @needs_tools
-@pytest.mark.parametrize("sizes", [(40, 16, 32, 32), (33, 32, 16, 32), (40, 16, 32, 128)])
-def test_flash_attention_is_right(sizes: tuple[int, int, int, int]) -> None:
-    assert attention(*sizes) < 1e-2
+@pytest.mark.parametrize(("sizes", "scores"), [
+    ((40, 16, 32, 32), "plain"), ((33, 24, 16, 32), "large"), ((33, 16, 16, 64), "rising"),
+    ((37, 16, 32, 64), "negative"), ((40, 16, 16, 128), "rising"),
+])
+def test_flash_attention_is_right(sizes: tuple[int, int, int, int], scores: str) -> None:
+    """Sums are made again where scores of later blocks are larger by far, as random ones of large vectors are."""
+    assert attention(*sizes, scores) < 2e-2
+
+
+@needs_tools
+def test_sums_that_overflow_are_seen() -> None:
+    assert not attention(33, 16, 16, 64, "rising", again=False) < 1
 
 
 @needs_tools
