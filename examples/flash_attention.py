@@ -9,7 +9,7 @@ Weights are 2^(score - m), where any number m of a query does as far as nothing 
 quotient is the result.  So m is the largest score of the first block of keys, and no other score is compared with it:
 one that is larger by 24 makes the sum of the weights so large that both sums are made again, with the largest score of
 all keys.  That takes more than twice the time, is rare where the first scores tell how large others are, and is right
-for any.  (FlashAttention-4 compares all scores with m, and changes it where one is larger by 8.)
+for any.
 
 Matrices are those of the transposed problem, as arrays are in memory: keys by queries, components by queries.  Where
 Intel's matrix units have sums of products in registers, a block of weights is a factor of the next product so, number
