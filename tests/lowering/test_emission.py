@@ -61,6 +61,36 @@ def test_two_rows_that_are_left_over_are_no_vector_of_two_floats(rows, core):
     assert not any(map(_NARROW.search, products))
 
 
+_MULTIPLY_ADD = re.compile(r"<(\d+) x double> @\w*fma\w*\(<\d+ x double> (\S+), <\d+ x double> (\S+),")
+
+
+@pytest.mark.parametrize(("m", "n", "vectors"), [(48, 16, 3), (32, 24, 2), (40, 10, 3)])
+def test_an_element_is_multiplied_by_a_whole_column_before_the_next_one(m, n, vectors):
+    """So a column and an element are in registers, not the elements of all columns."""
+    source = f"""func @product(%A: memref<f64x{m}x40>, %B: memref<f64x40x{n}>, %C: memref<f64x{m}x{n}>) {{
+  gemm.n.n 1.0, %A, %B, 0.0, %C : f64, memref<f64x{m}x40>, memref<f64x40x{n}>, f64, memref<f64x{m}x{n}>
+}}"""
+    with config.scope(CORE="intel-server"):
+        (text,) = tl_dpnp.compile(source, form="vector").inspect_llvm().values()
+    found = _MULTIPLY_ADD.findall(text)[:vectors]
+    assert len({vector for _, vector, _ in found}) == vectors
+    assert len({element for width, _, element in found if width == "8"}) == 1
+
+
+@pytest.mark.parametrize("rows", [10, 11, 12, 20])
+def test_rows_that_are_left_over_are_multiplied_first_by_an_element_of_a_whole_vector(rows):
+    """LLVM writes sums over the element that a vector uses last, and runs out of registers where that is narrower."""
+    source = f"""func @product(%A: memref<f64x{rows}x40>, %B: memref<f64x40x20>, %C: memref<f64x{rows}x20>) {{
+  gemm.n.n 1.0, %A, %B, 0.0, %C : f64, memref<f64x{rows}x40>, memref<f64x40x20>, f64, memref<f64x{rows}x20>
+}}"""
+    with config.scope(CORE="intel-server"):
+        (text,) = tl_dpnp.compile(source, form="vector").inspect_llvm().values()
+    widths = [int(width) for width, _, _ in _MULTIPLY_ADD.findall(text)]
+    narrow = next(place for place, width in enumerate(widths) if width < 8)
+    assert widths[narrow + 1] == 8
+    assert re.search(r'<8 x double> asm "", "=v,0"', text)
+
+
 _OF_AN_ADDRESS = re.compile(r'asm "", "=r,0"\((float|double) addrspace\(1\)\*')
 
 

@@ -20,6 +20,9 @@ __all__ = ["TileCycles", "cut", "cycles", "even_tile", "is_plain", "most_columns
 _VECTORS_OF_B = 2
 #: Broadcasts that are loaded while others are used.
 _BROADCASTS = 2
+#: What sums may take of the registers where a column of A is in others: of more, LLVM 18 writes some to memory where
+#: several steps are one iteration.  BLIS and libxsmm have 24 of 32, too.
+_SHARE_OF_SUMS = 3, 4
 #: Part of the estimated time that vectors across columns must save in most cases.
 _DOUBT_ACROSS = 0.1
 #: The same of short sums with steps that are left over by blocks.
@@ -52,15 +55,18 @@ def cut(size: int, tile: int) -> list[tuple[int, int]]:
 
 
 def most_columns(height: int, core: Core, spare: int = 0) -> int:
-    """Return how many columns a tile may have: with its sums, a broadcast for each of them is in registers.
+    """Return how many columns a tile may have: with its sums, a column of A and broadcasts on their way, or a vector
+    of A and a broadcast for each column, are in registers.
 
     So many are to `spare` besides.
     """
-    if height > 1:
-        most = (core.registers - 1 - spare) // (height + 1)
-    else:
+    registers = core.registers - spare
+    if height == 1:
         # AVX-512 multiplies by an element that is in memory; others have a vector of A, and broadcasts on their way.
         most = core.registers if core.stores_lines else core.registers - 1 - _BROADCASTS
+    else:
+        columns = min(registers - height - _BROADCASTS, registers * _SHARE_OF_SUMS[0] // _SHARE_OF_SUMS[1]) // height
+        most = columns if columns >= height else (registers - 1) // (height + 1)
     return min(most, core.tiles.columns_of_a_row)
 
 

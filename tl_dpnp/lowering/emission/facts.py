@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tl_dpnp.lowering.nest import Leaf, Loop, MultiplyAdd, Nest, leaves
 from tl_dpnp.target.core import Core
 
-__all__ = ["computes_twice", "has_near_elements", "rows_mixed", "stores_twice"]
+__all__ = ["adds_in_registers", "computes_twice", "has_near_elements", "rows_mixed", "stores_twice"]
 
 
 def computes_twice(nest: Nest) -> bool:
@@ -39,6 +39,13 @@ def rows_mixed(nest: Nest) -> int:
              for loop in leaf.loops if loop.kind == "vectorized"]
     inner = [derived.modulus or 0 for loop in loops for derived in loop.derived if derived.divisor == 1]
     return max(inner, default=0) if any(not loop.derived for loop in loops) else 0
+
+
+def adds_in_registers(loop: Loop) -> bool:
+    """Whether all that a loop does is to add products to sums in registers."""
+    assigns = [leaf.assign for leaf in leaves((loop,))]
+    return all(assign.part == "update" and assign.target.buffer.in_registers
+               and isinstance(assign.value, MultiplyAdd) for assign in assigns)
 
 
 def has_near_elements(loop: Loop, width: int, core: Core) -> bool:

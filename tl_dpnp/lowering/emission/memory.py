@@ -138,6 +138,8 @@ class Memory:
     parts: int = 1
     #: The first lanes of a vector that reaches back over others, which have stored these elements.
     lanes_stored_before: int = 0
+    #: The lanes of the widest vector where a column is multiplied whose vectors differ; 0 elsewhere.
+    widest: int = 0
     #: The innermost unrolled loop of a sum around the present place.
     unrolled: Loop | None = None
     #: Whether the present place is in such a sum.
@@ -399,8 +401,15 @@ class Memory:
         if width == 1 or isinstance(value, ir.Constant):
             return splat(self.builder, value, width)
         if key not in self.splats:
-            self.splats[key] = splat(self.builder, value, width)
+            self.splats[key] = self.lowest_of_whole(value, width) if (
+                _BYTES.get(type(value.type), 0) * self.widest == CACHE_LINE) else splat(self.builder, value, width)
         return self.splats[key]
+
+    def lowest_of_whole(self, value: ir.Value, width: int) -> ir.Value:
+        """Return an element in the first lanes of the widest vector, of which LLVM knows no source: it is made once."""
+        if width < self.widest:
+            return shuffle(self.builder, self.splat(value, self.widest), [], range(width))
+        return target_of(self.builder).kept(self.builder, splat(self.builder, value, width))
 
     def shares_broadcasts(self, size: int, width: int) -> bool:
         """Whether whole vectors of an element of so many bytes serve several accesses of this width.

@@ -62,7 +62,7 @@ def panel_schedule(contraction: Contraction, tiling: Tiling, core: Core) -> Sche
     """Schedule a nest for the vector form: tiles of rows, each with copies of its own, around those of columns."""
     schedule, width = Schedule(contraction.nest), vector_width(contraction, core)
     estimate = TileCycles.of(contraction, core)
-    shared = width if estimate.shares((tiling.vectors, tiling.columns)) else 0
+    shares = estimate.shares((tiling.vectors, tiling.columns))
     strided = strided_along(contraction, "m")
     split = schedule.split("m", tiling.vectors * width)
     panels = [(split.outer, Part(split.inner, None, "k", "n"))]
@@ -74,7 +74,7 @@ def panel_schedule(contraction: Contraction, tiling: Tiling, core: Core) -> Sche
         for part in tile_columns(schedule, contraction, tiling.columns, part=whole):
             if part.columns is not None:
                 schedule.reorder(part.rows, part.columns)
-            loop = finish_tile(schedule, part, contraction.depth, tiling.unroll, shared,
+            loop = finish_tile(schedule, part, contraction.depth, tiling.unroll, width, shares=shares,
                                by_columns=estimate.splits and only_sets(contraction))
             if loop is not None:
                 schedule.prefetch(loop)
@@ -173,7 +173,7 @@ def transposed_schedule(contraction: Contraction, tiling: Tiling, core: Core) ->
         assert part.columns is not None
         schedule.reorder(part.rows, part.columns)
         for tile in tile_rows(schedule, part, turned.rows, tiling.vectors, width, False):
-            loop = finish_tile(schedule, tile, contraction.depth, tiling.unroll)
+            loop = finish_tile(schedule, tile, contraction.depth, tiling.unroll, width)
             if loop is not None:
                 schedule.prefetch(loop)
     transpose(schedule, result, (1, 0), width, parts[0].outer if _divides(turned, tiling, width) else None)

@@ -39,29 +39,27 @@ def tile_rows(
 
 
 def finish_tile(
-    schedule: Schedule, tile: Part, depth: Bound | None, unroll: int, shared: int = 0, in_blocks: bool = False,
-    by_columns: bool = False,
+    schedule: Schedule, tile: Part, depth: Bound | None, unroll: int, width: int, *, shares: bool = False,
+    in_blocks: bool = False, by_columns: bool = False,
 ) -> str | None:
-    """Vectorize the rows and unroll the columns of a tile, and hoist its reduction out of both.
+    """Vectorize the rows of a tile, by vectors of `width` lanes, unroll its columns, and hoist its sums out of both.
 
-    Rows that are left over share vectors of `shared` lanes; 0 where they do not.  Where they are all, these may take
-    several steps of the sum `in_blocks`.  Vectors are stored `by_columns` where they meet in lines of the cache, which
-    are then written once.
+    Rows that are left over share vectors if the tile `shares` them.  Where they are all, these may take several steps
+    of the sum `in_blocks`.  Vectors are stored `by_columns` where they meet in lines of the cache, which are then
+    written once.
     Returns the loop that the reduction runs in, or None if it has none or is unrolled.
     """
     rows = tile.rows if schedule.range_of(tile.rows) is not None else None
     inner = [loop for loop in (rows, tile.columns) if loop is not None]
-    copies: list[Mapping[str, str]] = [{}]
-    stores: Mapping[str, str] | None = None
+    copies: list[tuple[Mapping[str, str], bool]] = [({}, _keeps_a_column(schedule, tile, width, shares))]
     if tile.reduction is not None and inner:
         decomposed = schedule.decompose_reduction(tile.reduction, above=inner[0])
-        stores = decomposed.finish
-        copies += [decomposed.init, stores]
+        copies += [(decomposed.init, False), (decomposed.finish, by_columns)]
     vectors = None
-    for renamed in copies:
+    for renamed, column_after_column in copies:
         columns = tile.columns and renamed.get(tile.columns, tile.columns)
-        mixed = _fill_vectors(schedule, rows and renamed.get(rows, rows), columns, shared,
-                              by_columns and renamed is stores)
+        mixed = _fill_vectors(schedule, rows and renamed.get(rows, rows), columns, width if shares else 0,
+                              column_after_column)
         vectors = vectors or mixed
         if tile.jam is not None:
             schedule.unroll(renamed.get(tile.jam, tile.jam))
@@ -70,6 +68,18 @@ def finish_tile(
             return _in_blocks(schedule, tile.reduction, vectors, depth, unroll)
         return unroll_reduction(schedule, tile.reduction, depth, unroll)
     return None
+
+
+def _keeps_a_column(schedule: Schedule, tile: Part, width: int, shares: bool) -> bool:
+    """Whether a step of the sums multiplies all vectors of a column of A by one element of B after the other.
+
+    What LLVM keeps in registers is then that column and the elements on their way, else the elements for all columns
+    and a vector: what is less of both, as `TileCycles.most_columns` has it.  Vectors that are shared need all elements.
+    """
+    if tile.columns is None or tile.jam is not None or schedule.range_of(tile.rows) is None:
+        return False
+    rows = count(schedule, tile.rows)
+    return not (shares and rows % width) and -(-rows // width) <= count(schedule, tile.columns)
 
 
 def _in_blocks(schedule: Schedule, reduction: str, vectors: str, depth: Bound | None, unroll: int) -> str | None:

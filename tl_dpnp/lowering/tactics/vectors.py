@@ -90,8 +90,8 @@ def vector_schedule(contraction: Contraction, core: Core, tiling: Tiling | None 
         if part.columns is not None:
             schedule.reorder(part.rows, part.columns)
         for tile in tile_rows(schedule, part, contraction.rows, tiling.vectors, width, predicated):
-            reduction = finish_tile(schedule, tile, contraction.depth, tiling.unroll, width if shares else 0,
-                                    shares and estimate.across is not None, by_columns=by_columns)
+            reduction = finish_tile(schedule, tile, contraction.depth, tiling.unroll, width, shares=shares,
+                                    in_blocks=shares and estimate.across is not None, by_columns=by_columns)
             single = schedule.is_static(part.outer) and count(schedule, part.outer) == 1
             reductions += [reduction] if reduction is not None else []
             others += [tile.outer if single else part.outer]
