@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.lowering.support import gemm
+from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.nest import leaves
 from tl_dpnp.lowering.tactics.strided import strided_tiling
 from tl_dpnp.lowering.tactics.vectors import vector_schedule
@@ -19,7 +20,7 @@ from tl_dpnp.lowering.tile_cycles import TileCycles, most_columns, vector_width
 from tl_dpnp.lowering.tiling import vector_tiling
 from tl_dpnp.scalars import F32, F64
 from tl_dpnp.target.catalog import AVX2, CORES, INTEL_CLIENT, INTEL_SERVER, SSE, ZEN4, ZEN5, core_of
-from tl_dpnp.target.core import Shared
+from tl_dpnp.target.core import Core, Shared
 
 size = st.integers(1, 140)
 INTEL, AMD = {"vendor_id": "GenuineIntel"}, {"vendor_id": "AuthenticAMD"}
@@ -136,19 +137,33 @@ def test_choices_for_two_hundred_shapes(core, golden: Callable[[str, str], None]
     golden(f"tiles.{request.node.callspec.id}.txt", "".join(lines))
 
 
+def _way(contraction: Contraction, core: Core) -> str:
+    """Return how vectors run of a product whose first factor is transposed."""
+    ways = {"rfactor": "along the sum", "cache_write": "along columns"}
+    steps = {step.primitive for step in vector_schedule(contraction, core).trace}
+    return next((way for name, way in ways.items() if name in steps), "along rows")
+
+
+@pytest.mark.parametrize(("sizes", "element", "way"), [
+    # A few columns that need 16 x 56 numbers to be transposed: 1.3 times as fast along the sum.
+    ((56, 6, 16), F64, "along the sum"),
+    # Lanes are added up 22 times, for four rows each time: 1.4 times as fast along the rows.
+    ((4, 122, 61), F32, "along rows"),
+])
+def test_vectors_run_along_the_sum_where_that_takes_fewer_cycles(sizes, element, way):
+    assert _way(gemm(*sizes, element=element, transposes=(True, False)), INTEL_SERVER) == way
+
+
 @pytest.mark.parametrize("core", CORES.values(), ids=CORES)
 def test_choices_for_transposed_factors(core, golden: Callable[[str, str], None], request) -> None:
     draw = random.Random(20)
     ranges = [(3, 24), (16, 64), (48, 130)]
-    ways = {"rfactor": "along the sum", "cache_write": "along columns"}
     lines = []
     for _ in range(100):
         m, k = (draw.randint(*draw.choice(ranges)) for _ in range(2))
         n = draw.randint(*draw.choice([(2, 8), (2, 24), (16, 64)]))
         element, transposed = draw.choice([F32, F64]), draw.choice([False, True])
-        schedule = vector_schedule(gemm(m, n, k, element=element, transposes=(True, transposed)), core)
-        steps = {step.primitive for step in schedule.trace}
-        way = next((way for name, way in ways.items() if name in steps), "along rows")
+        way = _way(gemm(m, n, k, element=element, transposes=(True, transposed)), core)
         lines.append(f"{element} {m}x{n}x{k} t.{'nt'[transposed]}: vectors {way}\n")
     golden(f"transposed.{request.node.callspec.id}.txt", "".join(lines))
 

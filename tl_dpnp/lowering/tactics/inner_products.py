@@ -28,7 +28,7 @@ _ROWS = (12, 8, 4, 2)
 _OTHERS = 2
 #: Vectors of terms that one iteration adds up: two, so that loops end less often.
 _UNROLLED = 2
-#: Cycles of the chain of additions at the end, which nothing overlaps with in a small product, or in a part of one.
+#: Cycles of the chain of additions at the end of a tile's columns, which what comes next does not overlap with.
 _START = 25
 #: Cycles in which a vector of a copy is loaded and stored.
 _MOVES = 2
@@ -129,11 +129,11 @@ class _Estimate(NamedTuple):
     def tile(self, height: int, parts: tuple[Columns, ...]) -> InnerTile:
         """Return a tile with the cycles of the product, copies of B included."""
         _, columns, _ = self.sizes
-        copied, left = 0.0, columns
+        around, left = 0.0, columns
         for each in parts:
-            copied += left // each.number * self.copy(each)
+            around += left // each.number * (_START + self.copy(each))
             left %= each.number
-        return InnerTile(height, parts, len(parts) * _START + copied + self.cycles(height, columns, parts))
+        return InnerTile(height, parts, around + self.cycles(height, columns, parts))
 
     def copy(self, part: Columns) -> float:
         """Estimate the cycles in which B is copied for some columns."""
