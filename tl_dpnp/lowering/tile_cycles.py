@@ -11,10 +11,12 @@ from typing import NamedTuple
 from tl_dpnp.kernels.llvm import MOST_LANES, power_of_two
 from tl_dpnp.lowering.contraction import Contraction
 from tl_dpnp.lowering.nest import Bound, Nest, leaves
+from tl_dpnp.lowering.packing import strided_along
 from tl_dpnp.scalars import F32, F64
 from tl_dpnp.target.core import CACHE_LINE, Across, Core, Shared
 
-__all__ = ["TileCycles", "cut", "cycles", "even_tile", "is_plain", "most_columns", "vector_width"]
+__all__ = ["TileCycles", "begins_inside_lines", "cut", "cycles", "even_tile", "is_plain", "most_columns",
+           "vector_width"]
 
 #: Vectors of B that the elements for one step are taken out of.
 _VECTORS_OF_B = 2
@@ -87,7 +89,7 @@ class TileCycles(NamedTuple):
     """What decides how many cycles the tiles of one product take on a core.
 
     Where its columns are `neighbours`, the elements of B for one step lie side by side; where a column of A may begin
-    anywhere in a cache line, a load `splits`.
+    anywhere in a cache line, a load `splits`: those of a copy begin at whole vectors.
     """
 
     rows: Bound
@@ -105,7 +107,7 @@ class TileCycles(NamedTuple):
         """Return what decides for one instruction."""
         rows, sums = contraction.rows, contraction.sums
         columns = sums * contraction.columns if isinstance(contraction.columns, int) else contraction.columns
-        splits = isinstance(rows, int) and bool(rows * contraction.element.bytes % CACHE_LINE)
+        splits = begins_inside_lines(contraction) and not strided_along(contraction, "m")
         return cls(rows, columns, contraction.depth, vector_width(contraction, core), core,
                    _are_neighbours(contraction), splits, sums, is_plain(contraction.nest))
 
@@ -219,6 +221,12 @@ class TileCycles(NamedTuple):
             return self.neighbours
         among = min(columns, -(-self.width // (rows % self.width)))
         return columns <= tile[1] and depth <= self.core.tiles.short_sum and among * depth <= _VECTORS_OF_B * self.width
+
+
+def begins_inside_lines(contraction: Contraction) -> bool:
+    """Whether columns of the result, and of a first factor as high, may begin anywhere in a cache line."""
+    rows = contraction.rows
+    return isinstance(rows, int) and bool(rows * contraction.element.bytes % CACHE_LINE)
 
 
 def is_plain(nest: Nest) -> bool:

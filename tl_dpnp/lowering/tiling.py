@@ -19,8 +19,8 @@ from tl_dpnp.target.core import CACHE_LINE, Core, TileNumbers
 
 __all__ = ["Tiling", "memory_tiling", "subgroup_tiling", "unrolling", "vector_operations", "vector_tiling"]
 
-#: Part of the estimated time that an unusual tile must save, and for a short sum to share vectors.
-_DOUBT, _DOUBT_OF_SHORT = 0.02, 0.1
+#: Part of the estimated time that an unusual tile must save for a short sum to share vectors.
+_DOUBT_OF_SHORT = 0.1
 #: Steps of the sum that vectors of several columns take at once, at least.
 _BLOCK = 4
 #: Columns of a tile of C in the sub-group form.
@@ -120,7 +120,7 @@ def _quickest_tile(estimate: TileCycles, usual: tuple[int, int]) -> tuple[int, i
             times[tile] = estimate.cycles(tile, shares=shares)
     best = min(times, key=lambda tile: times[tile], default=usual)
     shares = estimate.shares(usual)
-    enough = (1 - (_DOUBT if is_deep or shares else _DOUBT_OF_SHORT)) * estimate.cycles(usual, shares=shares)
+    enough = (1 - (core.tiles.doubt if is_deep or shares else _DOUBT_OF_SHORT)) * estimate.cycles(usual, shares=shares)
     return best if times.get(best, enough) < enough else usual
 
 

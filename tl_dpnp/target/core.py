@@ -13,6 +13,7 @@ __all__ = ["CACHE_LINE", "Across", "Core", "Shared", "TileNumbers"]
 #: Bytes of a cache line of all processors and GPUs that are known.
 CACHE_LINE = 64
 #: What a load costs beside multiply-adds, as part of its time: enough to choose between tiles that are alike otherwise.
+#: That of a vector is a core's `disturbance` where it was measured.
 _DISTURBANCE = 0.1
 #: Cycles in which a vector of a copy is loaded and stored.
 _MOVES = 2
@@ -31,9 +32,12 @@ class TileNumbers:
 
     Of a sum, one iteration holds `iteration` multiply-adds of vectors at most; it is unrolled whole where it has no
     more than `short_sum` terms, which make up to `short_iteration` multiply-adds, or `short_iteration_of_a_row` in a
-    tile of one vector.  From `deep_sum` terms on, the cycles of a step decide about the tile; `short_tile`, where
-    it is given, has the most terms of shorter sums whose tiles are at most so many vectors high and have so many at
-    most, where nothing is added to: a core that looks ahead far enough computes the next tile while it stores this one.
+    tile of one vector.  From `deep_sum` terms on, the cycles of a step decide about the tile, if one that is
+    unusual saves the part `doubt` of them; `short_tile`, where it is given, has the most terms of shorter sums whose
+    tiles are at most so many vectors high and have so many at most, where nothing is added to: a core that looks ahead
+    far enough computes the next tile while it stores this one.
+
+    Vectors along the sum save at least the part `doubt_along_sum` of the cycles of others.
 
     A copy for a tile of rows that is higher than most has `bytes_of_panel` at most: a quarter of the nearest cache,
     since what is copied passes through that, too.
@@ -57,6 +61,8 @@ class TileNumbers:
     short_iteration: int = 128
     short_iteration_of_a_row: int = 128
     deep_sum: int = 12
+    doubt: float = 0.02
+    doubt_along_sum: float = 0.1
     short_tile: tuple[int, int, int] | None = None
     bytes_of_panel: int = 12 << 10
     bytes_ahead: int = 48 << 10
@@ -130,10 +136,11 @@ class Core:
     uses them and `registers` the number of those.  A cycle has so many `multiply_adds` of whole vectors, and `loads` of
     `load_bytes` or `element_loads` of one element for all lanes; the result of a multiply-add is there after `latency`
     cycles.  Of the loads of vectors only `load_share` is there for the operands of a product, because cache lines that
-    arrive take turns with them.  `shuffle` is how many cycles multiply-adds wait for an element that is put into a
-    vector beside one of another column: the time of a multiply-add where it takes a port that those need, and less
-    where it has others.  `masks` says that masked loads and stores cost no more than whole ones.  Compilers make
-    vectors of less than `narrowest_bytes` out of wider ones, whose other lanes they set to zero before each operation.
+    arrive take turns with them; where nothing waits for one it costs `disturbance` of its time.  `shuffle` is how many
+    cycles multiply-adds wait for an element that is put into a vector beside one of another column: the time of a
+    multiply-add where it takes a port that those need, and less where it has others.  `masks` says that masked loads
+    and stores cost no more than whole ones.  Compilers make vectors of less than `narrowest_bytes` out of wider ones,
+    whose other lanes they set to zero before each operation.
     A core that `unlaminates` makes two micro-operations of a multiply-add with an operand in memory whose address has
     an index: of what it looks ahead to find work, they take twice the room.  One that `keeps_what_is_used_once` has
     lines that it was told to fetch for a single use (PREFETCHNTA) stay in the nearest cache as long as others.
@@ -148,6 +155,7 @@ class Core:
     load_bytes: int = 32
     load_share: float = 1.0
     latency: int = 4
+    disturbance: float = _DISTURBANCE
     shuffle: float = 0.25
     masks: bool = False
     narrowest_bytes: int = 16
@@ -217,7 +225,8 @@ class Core:
         """Return the cycles of what is computed, and of loads of vectors and of elements beside it."""
         vector_loads = self.loads * self.load_share
         loads = vectors / vector_loads + elements / self.element_loads
-        return max(products, loads, self.latency) + _DISTURBANCE * (vectors + elements) / vector_loads
+        disturbed = (self.disturbance * vectors + _DISTURBANCE * elements) / vector_loads
+        return max(products, loads, self.latency) + disturbed
 
     def registers_across(self, columns: int, across: Across) -> int:
         """Return the registers of such a tile: its sums, a block of A, two of B, what a shuffle makes of those, and how

@@ -11,7 +11,7 @@ from tl_dpnp.lowering.packing import count, pack, strided_along, transpose
 from tl_dpnp.lowering.schedule import Schedule
 from tl_dpnp.lowering.tactics.tiles import Part, tile_columns
 from tl_dpnp.lowering.tactics.vector_tiles import finish_tile, tile_rows
-from tl_dpnp.lowering.tile_cycles import TileCycles, vector_width
+from tl_dpnp.lowering.tile_cycles import TileCycles, begins_inside_lines, vector_width
 from tl_dpnp.lowering.tiling import Tiling, vector_tiling
 from tl_dpnp.target.core import Core
 
@@ -75,7 +75,7 @@ def panel_schedule(contraction: Contraction, tiling: Tiling, core: Core) -> Sche
             if part.columns is not None:
                 schedule.reorder(part.rows, part.columns)
             loop = finish_tile(schedule, part, contraction.depth, tiling.unroll, width, shares=shares,
-                               by_columns=estimate.splits and only_sets(contraction))
+                               by_columns=begins_inside_lines(contraction) and only_sets(contraction))
             if loop is not None:
                 schedule.prefetch(loop)
         for buffer, modes in strided:

@@ -18,7 +18,7 @@ from tl_dpnp.lowering.tactics.strided import (
 from tl_dpnp.lowering.tactics.tactic import Place, TiledTactic
 from tl_dpnp.lowering.tactics.tiles import SMALL_TILE, tile_columns
 from tl_dpnp.lowering.tactics.vector_tiles import finish_tile, tile_rows
-from tl_dpnp.lowering.tile_cycles import TileCycles, vector_width
+from tl_dpnp.lowering.tile_cycles import TileCycles, begins_inside_lines, vector_width
 from tl_dpnp.lowering.tiling import Tiling, memory_tiling
 from tl_dpnp.target.core import Core
 
@@ -26,9 +26,6 @@ __all__ = ["Vectors", "vector_schedule"]
 
 #: Columns of the smallest tile where parts of vectors need no tiles of their own.
 _PAIR = 2
-#: Part of the estimated time that vectors along the sum must save: 15 drawn products of which they save 6 to 10 % were
-#: 1.07 times as fast on a processor of the generation Granite Rapids (0.99 to 1.19), those with less saved as fast.
-_DOUBT_INNER = 0.06
 #: Vectors that one iteration of a loop sums whose lanes are summed apart.
 _SUMS_PER_ITERATION = 4
 
@@ -65,7 +62,8 @@ def vector_schedule(contraction: Contraction, core: Core, tiling: Tiling | None 
     width = vector_width(contraction, core)
     across = tiling_across(contraction, core)
     inner = inner_tile(contraction, core) if tiling is None else None
-    if inner is not None and inner.cycles < (1 - _DOUBT_INNER) * strided_cycles(contraction, core, across):
+    enough = 1 - core.tiles.doubt_along_sum
+    if inner is not None and inner.cycles < enough * strided_cycles(contraction, core, across):
         return inner_product_schedule(contraction, inner, core)
     if tiling is None and across is not None:
         return transposed_schedule(contraction, across, core)
@@ -83,7 +81,7 @@ def vector_schedule(contraction: Contraction, core: Core, tiling: Tiling | None 
     estimate = TileCycles.of(contraction, core)
     shares = estimate.shares((tiling.vectors, tiling.columns))
     # What reads C would wait for the last store to the line that it begins in.
-    by_columns = estimate.splits and only_sets(contraction)
+    by_columns = begins_inside_lines(contraction) and only_sets(contraction)
     reductions, others = [], []
     predicated = not isinstance(contraction.rows, int) and core.masks and _have_rows_in_order(contraction)
     least = _PAIR if predicated else SMALL_TILE
