@@ -1,9 +1,9 @@
 """What is left to choose for an instruction when the form of the kernel is known, and what is chosen by default.
 
-The defaults follow what was measured on AVX-512 CPUs.  A tile of C fills 8 to 21 vector registers and is two vectors
-high, so that one broadcast element of B serves two multiply-adds and loads do not outnumber them.  Rows that are left
-over share vectors, those of several columns in each.  The K loop is kept as a loop, unrolled whole only where the tile
-is so small that its loop would cost more than its work.
+The defaults follow what was measured on AVX-512 CPUs.  A tile of C fills 8 to 24 vector registers and is two vectors
+high or three, so that one broadcast element of B serves two multiply-adds and loads do not outnumber them.  Rows that
+are left over share vectors, those of several columns in each.  The K loop is kept as a loop, unrolled whole only where
+the tile is so small that its loop would cost more than its work.
 """
 
 from __future__ import annotations
