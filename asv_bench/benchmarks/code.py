@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 
@@ -65,29 +65,73 @@ def _llvm_type(lanes: str | None, kind: str) -> str:
 
 
 def _densest(assembly: list[str]) -> InnerLoop:
-    """Return the loop, from a label to a jump back to it without another such jump between, with the most FMAs."""
-    lines = [line.split("#")[0].strip() for line in assembly]
+    """Return the loop without another one in it that has the most FMAs."""
+    blocks = _blocks(assembly)
+    keeps_frame = any(re.match(r"movq\s+%rsp, %rbp", line) for block in blocks for line in block.lines)
+    stack = re.compile(r"\(%r[sb]p" if keeps_frame else r"\(%rsp")
+    bodies = _innermost_loops([block.successors for block in blocks])
+    found = [_count([line for number in sorted(body) for line in blocks[number].lines], stack) for body in bodies]
+    return max(found, key=lambda loop: loop.fma, default=InnerLoop(sum(len(block.lines) for block in blocks), 0, 0, 0))
+
+
+class _Block(NamedTuple):
+    """Instructions that run one after the other, and the numbers of the blocks that may come next."""
+
+    lines: list[str]
+    successors: list[int]
+
+
+def _blocks(assembly: list[str]) -> list[_Block]:
+    """Cut the text of a function into its basic blocks: they begin at labels and behind jumps."""
     labels: dict[str, int] = {}
-    found = [InnerLoop(len(lines), 0, 0, 0)]
-    innermost = 0
-    for position, line in enumerate(lines):
-        if re.fullmatch(r"\.L\w+:", line):
-            labels[line[:-1]] = position
-        jump = re.match(r"j\w+\s+(\.L\w+)", line)
-        if jump and labels.get(jump[1], -1) >= innermost:
-            body = [text for text in lines[labels[jump[1]]:position + 1] if text and text[0] not in ".#"]
-            found.append(_count(body))
-            innermost = position
-    return max(found, key=lambda loop: loop.fma)
+    blocks: list[list[str]] = [[]]
+    for line in (text.split("#")[0].strip() for text in assembly):
+        if label := re.fullmatch(r"(\.L\w+):", line):
+            blocks += [[]] if blocks[-1] else []
+            labels[label[1]] = len(blocks) - 1
+        elif line and line[0] != "." and not line.endswith(":"):
+            blocks[-1].append(line)
+            blocks += [[]] if re.match(r"j|ret", line) else []
+    found = []
+    for number, lines in enumerate(blocks):
+        last = lines[-1] if lines else ""
+        jump = re.match(r"j\w+\s+(\.L\w+)", last)
+        following = [number + 1] if number + 1 < len(blocks) and not re.match(r"jmp|ret", last) else []
+        found.append(_Block(lines, following + ([labels[jump[1]]] if jump else [])))
+    return found
 
 
-def _count(body: list[str]) -> InnerLoop:
-    stack = [line for line in body if re.search(r"\(%r[sb]p", line)]
+def _innermost_loops(successors: list[list[int]]) -> list[set[int]]:
+    """Return the blocks of each natural loop that has no other one in it (Aho et al., "Compilers", section 9.6.6).
+
+    Where the text of a loop begins says nothing: compilers put the block that a loop is entered at anywhere in it.
+    """
+    everything = set(range(len(successors)))
+    predecessors = [[block for block in everything if number in successors[block]] for number in everything]
+    dominators = [{0}] + [everything] * (len(successors) - 1)
+    changed = True
+    while changed:
+        updated = [{number}.union(set.intersection(*(dominators[block] for block in predecessors[number])))
+                   if number and predecessors[number] else {number} for number in everything]
+        changed, dominators = updated != dominators, updated
+    loops: dict[int, set[int]] = {}
+    for last in everything:
+        for header in dominators[last].intersection(successors[last]):
+            body, left = loops.setdefault(header, {header}), [last]
+            while left:
+                block = left.pop()
+                left += predecessors[block] if block not in body else []
+                body.add(block)
+    return [body for header, body in loops.items() if not (body - {header}).intersection(loops)]
+
+
+def _count(body: list[str], stack: re.Pattern[str]) -> InnerLoop:
+    spills = [line for line in body if stack.search(line)]
     return InnerLoop(
         instructions=len(body),
         fma=sum(line.startswith(("vfmadd", "vfnmadd")) for line in body),
-        moved=sum(_bytes_moved(line) for line in body if line not in stack),
-        spills=len(stack),
+        moved=sum(_bytes_moved(line) for line in body if line not in spills),
+        spills=len(spills),
     )
 
 

@@ -107,6 +107,34 @@ def test_the_densest_loop_is_found():
     assert code._densest(assembly) == code.InnerLoop(instructions=4, fma=2, moved=4 + 32, spills=1)
 
 
+def test_a_loop_is_found_wherever_its_text_begins():
+    """Here that of the inner one does behind its entrance, and what follows it stands in front of both."""
+    assembly = """
+        movq	%rdi, %rbp
+        jmp	.LBB0_3
+    .LBB0_1:
+        movq	24(%rsp), %rcx
+        vmovups	%zmm0, (%rcx)
+        decq	%rsi
+        je	.LBB0_4
+    .LBB0_3:
+        jmp	.LBB0_5
+    .LBB0_2:
+        vfmadd231ps	(%rbp){1to16}, %zmm1, %zmm0
+        decq	%rdx
+        jae	.LBB0_1
+    .LBB0_5:
+        prefetcht0	(%rcx)
+        testb	%al, %al
+        jne	.LBB0_2
+        prefetcht0	64(%rcx)
+        jmp	.LBB0_2
+    .LBB0_4:
+        retq
+    """.splitlines()
+    assert code._densest(assembly) == code.InnerLoop(instructions=8, fma=1, moved=4, spills=0)
+
+
 def test_one_core_must_be_chosen_early():
     program = (
         "import os; from asv_bench.benchmarks.processes import pin_to_one_core as pin; pin();"
