@@ -39,6 +39,7 @@ def _machine_code(
     module = ir.Module("nest")
     module.triple = next(iter(TARGETS))
     monkeypatch.setattr(type(TARGETS[module.triple]), "kept", lambda _self, _builder, value: value)
+    monkeypatch.setattr(type(TARGETS[module.triple]), "hold", lambda _self, _builder, value: None)
     pointer = value_type(contraction.element).as_pointer(GLOBAL)
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [pointer] * 3), "run")
     builder = ir.IRBuilder(function.append_basic_block())

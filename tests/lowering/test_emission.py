@@ -78,17 +78,39 @@ def test_an_element_is_multiplied_by_a_whole_column_before_the_next_one(m, n, ve
 
 
 @pytest.mark.parametrize("rows", [10, 11, 12, 20])
-def test_rows_that_are_left_over_are_multiplied_first_by_an_element_of_a_whole_vector(rows):
-    """LLVM writes sums over the element that a vector uses last, and runs out of registers where that is narrower."""
+def test_elements_are_held_until_all_vectors_of_a_column_are_multiplied_where_these_differ(rows):
+    """Else LLVM writes sums over an element where that is used last, and runs out of registers."""
     source = f"""func @product(%A: memref<f64x{rows}x40>, %B: memref<f64x40x20>, %C: memref<f64x{rows}x20>) {{
   gemm.n.n 1.0, %A, %B, 0.0, %C : f64, memref<f64x{rows}x40>, memref<f64x40x20>, f64, memref<f64x{rows}x20>
 }}"""
     with config.scope(CORE="intel-server"):
         (text,) = tl_dpnp.compile(source, form="vector").inspect_llvm().values()
-    widths = [int(width) for width, _, _ in _MULTIPLY_ADD.findall(text)]
-    narrow = next(place for place, width in enumerate(widths) if width < 8)
-    assert widths[narrow + 1] == 8
-    assert re.search(r'<8 x double> asm "", "=v,0"', text)
+    lines = text.splitlines()
+    made = [line.split()[0] for line in lines if 'asm "", "=v,0"(<8 x double>' in line]
+    assert made
+    for element in made:
+        used = [line for line in lines if re.search(f"{re.escape(element)}[,) ]", line)][1:]
+        assert any("shufflevector" in line for line in used[:-1])
+        assert 'asm sideeffect "", "v"(<8 x double>' in used[-1]
+
+
+_HELD = re.compile(r'asm sideeffect "", "v"\(<(\d+) x (float|double)>')
+
+
+@pytest.mark.parametrize("core", ["sse", "avx2", "zen5", "intel-server"])
+@pytest.mark.parametrize("element", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("rows", [3, 6, 7, 11, 19])
+def test_what_is_held_is_a_register(core, element, rows):
+    """LLVM ends the process where an operand of inline assembly fits no register: two floats, or f16 as f32."""
+    parameters = f"%A: memref<{element}x{rows}x9>, %B: memref<{element}x9x5>, %C: memref<{element}x{rows}x5>"
+    source = f"""func @product({parameters}) {{
+  gemm.n.n 1.0, %A, %B, 0.0, %C : {element}, memref<{element}x{rows}x9>, memref<{element}x9x5>, {element},
+                                  memref<{element}x{rows}x5>
+}}"""
+    with config.scope(CORE=core):
+        (text,) = tl_dpnp.compile(source, form="vector").inspect_llvm().values()
+    sizes = {int(lanes) * {"float": 4, "double": 8}[kind] for lanes, kind in _HELD.findall(text)}
+    assert all(16 <= size <= CORES[core].vector_bytes for size in sizes)
 
 
 _OF_AN_ADDRESS = re.compile(r'asm "", "=r,0"\((float|double) addrspace\(1\)\*')

@@ -88,6 +88,9 @@ class Nvvm:
     def kept(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         return value
 
+    def hold(self, builder: ir.IRBuilder, value: ir.Value) -> None:
+        pass
+
     def opaque(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         return value
 

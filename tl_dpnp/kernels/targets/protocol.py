@@ -55,6 +55,9 @@ class Target(Protocol):
     def kept(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         """Return a vector of one register, or a part of one, that the compiler does not make again from its parts."""
 
+    def hold(self, builder: ir.IRBuilder, value: ir.Value) -> None:
+        """Have the compiler leave a vector of one register where it is up to here."""
+
     def opaque(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         """Return an integer or an address, held in an integer register, of which the compiler knows no source."""
 

@@ -86,6 +86,10 @@ class Spirv:
         """x86-64 only: inline assembly of no instruction."""
         return builder.asm(ir.FunctionType(value.type, [value.type]), "", "=v,0", [value], False)
 
+    def hold(self, builder: ir.IRBuilder, value: ir.Value) -> None:
+        """x86-64 only: inline assembly of no instruction."""
+        builder.asm(ir.FunctionType(ir.VoidType(), [value.type]), "", "v", [value], True)
+
     def opaque(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         """Inline assembly of no instruction."""
         return builder.asm(ir.FunctionType(value.type, [value.type]), "", "=r,0", [value], False)

@@ -217,16 +217,14 @@ class _Emitter:
         masked = self.memory.masks and are_apart(loop) and not loop.derived
         cuts = self.cut(loop, self.computes_twice, masked)
         if adds_in_registers(loop) and len(cuts[-1]) < len(cuts[0]):
-            # Else LLVM 18 puts narrow sums where the element was that their vector is multiplied by, and runs out of
-            # registers: whole vectors use it last.
-            cuts = [cuts[-1], *cuts[:-1]]
-            self.memory.widest = len(cuts[-1])
+            self.memory.widest = len(cuts[0])
         for piece in cuts:
             self.memory.lanes_stored_before = 0 if self.stores_twice else max(0, done - piece[0])
             self.memory.active_lanes = len(set(piece)) if masked else len(piece)
             self.iteration(loop, Lanes(piece) if len(piece) > 1 else piece[0])
             done = piece[-1] + 1
-        self.memory.lanes_stored_before = self.memory.active_lanes = self.memory.widest = 0
+        self.memory.lanes_stored_before = self.memory.active_lanes = 0
+        self.memory.end_column()
 
     def predicated(self, loop: Loop, predicate: Guard) -> None:
         """Emit a vectorized loop whose lanes take part where its guard holds, which only the run shows."""

@@ -6,6 +6,7 @@ import math
 from typing import NamedTuple
 
 from tl_dpnp.lowering.nest import Leaf, Loop, MultiplyAdd, Nest, leaves
+from tl_dpnp.scalars import F32, F64
 from tl_dpnp.target.core import Core
 
 __all__ = ["adds_in_registers", "computes_twice", "has_near_elements", "rows_mixed", "stores_twice"]
@@ -42,10 +43,15 @@ def rows_mixed(nest: Nest) -> int:
 
 
 def adds_in_registers(loop: Loop) -> bool:
-    """Whether all that a loop does is to add products to sums in registers."""
+    """Whether all that a loop does is to add products of f32, or of f64, to sums in registers.
+
+    Its vectors are registers then, or parts of one.
+    """
     assigns = [leaf.assign for leaf in leaves((loop,))]
-    return all(assign.part == "update" and assign.target.buffer.in_registers
-               and isinstance(assign.value, MultiplyAdd) for assign in assigns)
+    elements = {access.buffer.element for assign in assigns for access in (assign.target, *assign.reads)}
+    return elements in ({F32}, {F64}) and all(
+        assign.part == "update" and assign.target.buffer.in_registers and isinstance(assign.value, MultiplyAdd)
+        for assign in assigns)
 
 
 def has_near_elements(loop: Loop, width: int, core: Core) -> bool:

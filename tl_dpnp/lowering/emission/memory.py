@@ -96,6 +96,8 @@ class NestArguments:
 
 #: Bytes of the elements that are kept in all lanes of a vector.
 _BYTES: dict[type, int] = {ir.FloatType: F32.bytes, ir.DoubleType: F64.bytes}
+#: Bytes of the narrowest register of vectors.
+_REGISTER = 16
 #: Bytes that a vector takes at most, and that addresses of `Memory.aligned` are multiples of.
 ALIGNED = 16
 
@@ -140,6 +142,8 @@ class Memory:
     lanes_stored_before: int = 0
     #: The lanes of the widest vector where a column is multiplied whose vectors differ; 0 elsewhere.
     widest: int = 0
+    #: Vectors of an element in all lanes that were made for such a column.
+    wholes: list[ir.Value] = field(default_factory=list)
     #: The innermost unrolled loop of a sum around the present place.
     unrolled: Loop | None = None
     #: Whether the present place is in such a sum.
@@ -401,15 +405,26 @@ class Memory:
         if width == 1 or isinstance(value, ir.Constant):
             return splat(self.builder, value, width)
         if key not in self.splats:
-            self.splats[key] = self.lowest_of_whole(value, width) if (
-                _BYTES.get(type(value.type), 0) * self.widest == CACHE_LINE) else splat(self.builder, value, width)
+            lowest = _BYTES.get(type(value.type), 0) * self.widest >= _REGISTER
+            self.splats[key] = self.lowest_of_whole(value, width) if lowest else splat(self.builder, value, width)
         return self.splats[key]
 
     def lowest_of_whole(self, value: ir.Value, width: int) -> ir.Value:
         """Return an element in the first lanes of the widest vector, of which LLVM knows no source: it is made once."""
         if width < self.widest:
             return shuffle(self.builder, self.splat(value, self.widest), [], range(width))
-        return target_of(self.builder).kept(self.builder, splat(self.builder, value, width))
+        self.wholes.append(target_of(self.builder).kept(self.builder, splat(self.builder, value, width)))
+        return self.wholes[-1]
+
+    def end_column(self) -> None:
+        """Hold the whole vectors that were made for a column whose vectors differ until here.
+
+        LLVM 18 writes a sum over an element that is not needed any more, and spills sums that change their registers
+        in each step, above all where the element took more of one than the sum does.
+        """
+        for vector in self.wholes:
+            target_of(self.builder).hold(self.builder, vector)
+        self.widest, self.wholes = 0, []
 
     def shares_broadcasts(self, size: int, width: int) -> bool:
         """Whether whole vectors of an element of so many bytes serve several accesses of this width.
