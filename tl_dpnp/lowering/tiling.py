@@ -130,14 +130,13 @@ def _short_tile(estimate: TileCycles, tile: tuple[int, int]) -> tuple[int, int]:
     What is added to is loaded, too, and then larger ones are as fast.
     """
     rows, columns, depth = estimate.rows, estimate.columns, estimate.depth
-    numbers = estimate.core.tiles.short_tile
-    if numbers is None or not (isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int)):
+    tiles = estimate.core.tiles.short_tile
+    if tiles is None or not (isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int)):
         return tile
-    terms, highest, most = numbers
-    if depth > terms or columns == 1 or tile[0] == 1 or estimate.shares(tile):
+    if depth > tiles.terms or columns == 1 or tile[0] == 1 or estimate.shares(tile):
         return tile
-    vectors = even_tile(-(-rows // estimate.width), highest)
-    short = vectors, even_tile(columns, most // vectors)
+    height, most = tiles.of(-(-rows // estimate.width))
+    short = height, even_tile(columns, most)
     return tile if estimate.shares(short) else short
 
 

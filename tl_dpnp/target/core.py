@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tl_dpnp.records import dataclass
 
-__all__ = ["CACHE_LINE", "Across", "Core", "Shared", "TileNumbers"]
+__all__ = ["CACHE_LINE", "Across", "Core", "Shared", "ShortTile", "TileNumbers"]
 
 #: Bytes of a cache line of all processors and GPUs that are known.
 CACHE_LINE = 64
@@ -19,6 +19,26 @@ _DISTURBANCE = 0.1
 _MOVES = 2
 #: Bytes of the parts of a vector within which elements are shuffled without a vector of indices.
 _SHUFFLED_IN_PLACE = 16
+
+
+class ShortTile(NamedTuple):
+    """The tiles of sums of so many `terms` at most.
+
+    They are up to `highest` vectors high where that cuts the rows evenly into tiles higher than `height`, which others
+    have at most, and have as many columns as make so many `vectors` at least.
+    """
+
+    terms: int
+    height: int
+    highest: int
+    vectors: int
+
+    def of(self, vectors: int) -> tuple[int, int]:
+        """Return the height of the tiles of rows of so many vectors, and how many columns they have at most."""
+        tiles = -(-vectors // self.height)
+        even = (height for height in range(self.highest, self.height, -1) if vectors % height == 0)
+        height = next(even, -(-vectors // tiles))
+        return height, -(-self.vectors // height)
 
 
 @dataclass(frozen=True)
@@ -33,9 +53,8 @@ class TileNumbers:
     Of a sum, one iteration holds `iteration` multiply-adds of vectors at most; it is unrolled whole where it has no
     more than `short_sum` terms, which make up to `short_iteration` multiply-adds, or `short_iteration_of_a_row` in a
     tile of one vector.  From `deep_sum` terms on, the cycles of a step decide about the tile, if one that is
-    unusual saves the part `doubt` of them; `short_tile`, where it is given, has the most terms of shorter sums whose
-    tiles are at most so many vectors high and have so many at most, where nothing is added to: a core that looks ahead
-    far enough computes the next tile while it stores this one.
+    unusual saves the part `doubt` of them; `short_tile`, where it is given, are the tiles of shorter sums where nothing
+    is added to: a core that looks ahead far enough computes the next tile while it stores this one.
 
     Vectors along the sum save at least the part `doubt_along_sum` of the cycles of others.
 
@@ -63,7 +82,7 @@ class TileNumbers:
     deep_sum: int = 12
     doubt: float = 0.02
     doubt_along_sum: float = 0.1
-    short_tile: tuple[int, int, int] | None = None
+    short_tile: ShortTile | None = None
     bytes_of_panel: int = 12 << 10
     bytes_ahead: int = 48 << 10
     narrow: int = 16
