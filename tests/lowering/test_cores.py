@@ -181,6 +181,15 @@ def test_few_loads_that_meet_two_lines_are_chosen():
     assert (tiling.vectors, tiling.columns) == (2, 10)
 
 
+@pytest.mark.parametrize(("sizes", "element", "most"), [
+    ((17, 42, 76), F32, 13), ((17, 55, 98), F32, 13), ((17, 26, 5), F64, 8)])
+def test_vectors_of_many_single_elements_leave_a_register_for_their_parts(sizes, element, most):
+    """14 columns of f32, or 9 of f64, filled all registers: LLVM wrote some to memory, 1.1 times as long."""
+    tiling = vector_tiling(gemm(*sizes, element=element), INTEL_SERVER)
+    assert TileCycles.of(gemm(*sizes, element=element), INTEL_SERVER).shares((tiling.vectors, tiling.columns))
+    assert tiling.columns <= most
+
+
 @pytest.mark.parametrize(("sizes", "element", "tile"), [
     # 1.16 times as fast as 3 by 3, and 1.1 times as 3 by 7.
     ((41, 3, 107), F64, (6, 3)), ((35, 20, 90), F64, (5, 5)),

@@ -19,6 +19,8 @@ _DISTURBANCE = 0.1
 _MOVES = 2
 #: Bytes of the parts of a vector within which elements are shuffled without a vector of indices.
 _SHUFFLED_IN_PLACE = 16
+#: Single elements that LLVM 18 puts into a vector one after the other.
+_ELEMENTS_OF_A_PART = 8
 
 
 class ShortTile(NamedTuple):
@@ -258,12 +260,13 @@ class Core:
 
         They are for its sums, for what its columns have of B where that is not loaded together, for a vector of A and
         its rest, which is loaded in one piece or two, and for the ways in which the rest is spread over vectors: one
-        where these begin at columns.
+        where these begin at columns.  Many single elements LLVM puts together in parts, of which one takes a register.
         """
         vectors, _ = shared.counts(columns)
         elements = 0 if shared.together and not height else columns
         ways = min(vectors, shared.period)
-        return height * columns + vectors + elements + 1 + min(2, shared.rows.bit_count()) + ways
+        parts = shared.rows == 1 and elements > _ELEMENTS_OF_A_PART
+        return height * columns + vectors + elements + 1 + min(2, shared.rows.bit_count()) + ways + parts
 
     @property
     def joins_parts(self) -> bool:
