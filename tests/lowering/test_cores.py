@@ -191,7 +191,7 @@ def test_vectors_of_many_single_elements_leave_a_register_for_their_parts(sizes,
 
 
 @pytest.mark.parametrize(("sizes", "element", "tile"), [
-    # 1.16 times as fast as 3 by 3, and 1.1 times as 3 by 7.
+    # 1.16 times as fast as 3 by 3, and 1.1 times as 2 by 10.
     ((41, 3, 107), F64, (6, 3)), ((35, 20, 90), F64, (5, 5)),
 ])
 def test_tiles_are_as_high_as_few_columns_leave_room_for(sizes, element, tile):
