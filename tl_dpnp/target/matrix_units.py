@@ -148,7 +148,8 @@ class AmxNumbers:
     """How long products on the tiles of AMX take in nanoseconds, and the same products by vectors.
 
     There is the time to `start` and end, and that for each product of `tile`s, for each `row` of 16 words that is
-    packed or, in addition, `changed`: transposed, made of f32, or finished by vectors, and for each cache `line` of C.
+    packed or, in addition, `changed`: transposed, made of f32 as one of several terms, or finished by vectors, or
+    `rounded` from f32, and for each cache `line` of C.
     By vectors a line takes `vector_line`, and `vector_rounded` more if it is rounded to bf16; `multiply_add` is that of
     one vector, conversion of its operands included, by their type.  `overlap` is for operands that are packed between
     products.
@@ -158,6 +159,7 @@ class AmxNumbers:
     tile: float
     row: float
     changed: float
+    rounded: float
     line: float
     vector_line: float
     vector_rounded: float

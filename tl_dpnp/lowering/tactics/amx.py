@@ -79,18 +79,18 @@ def _time(nest: Nest, kernel: TileKernel) -> float:
         return _overlapped_time(product, kernel, m, n, k)
     (depth, words), rows, columns = kernel.depth(k), kernel.cut(m).count, kernel.cut(n).count
     terms, products = max(1, kernel.terms), len(kernel.products)
-    # How often each row of an operand is changed, and the rows of the operands.
-    changes = [bool(kernel.terms) + (not is_as_wanted) for is_as_wanted in (
-        lies_along(product.a, product.m.variable, m), lies_along(product.b, product.k.variable, k))]
+    turned = [not lies_along(product.a, product.m.variable, m), not lies_along(product.b, product.k.variable, k)]
     packed, of_b = rows * depth * words * terms, n * depth * terms
-    changed = packed * changes[0] + of_b * changes[1]
-    if not changes[1] and k != depth * words * kernel.row.per_word:
+    changed = packed * turned[0] + of_b * turned[1]
+    # One term is cut off and what is left rounded, where there are several; a single one is rounded.
+    made = (packed + of_b) * (AMX.rounded if kernel.terms == 1 else AMX.changed) if kernel.terms else 0.0
+    if not (kernel.terms or turned[1]) and k != depth * words * kernel.row.per_word:
         packed += n  # the ends of columns of B
     if rounds_sums(product):
         packed += n * rows
     elif not stores_sums(product):
         changed += n * rows
-    return (AMX.start + rows * columns * depth * products * AMX.tile + packed * AMX.row + changed * AMX.changed
+    return (AMX.start + rows * columns * depth * products * AMX.tile + packed * AMX.row + changed * AMX.changed + made
             + m * n / _LANES * AMX.line)
 
 
