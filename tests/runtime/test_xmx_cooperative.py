@@ -61,7 +61,7 @@ def test_the_loop_of_attention_is_that_with_functions() -> None:
     found = loop.resources
     # Two products, and one with 16 rows of ones.
     assert found.loop["dpas"] == (2 * dimension + 16) * keys * queries // (8 * 16 * 16)
-    # Instructions compute two registers of 16 lanes: powers, and scores that are scaled; weights are rounded one by one.
+    # Powers and scaled scores are computed two registers of 16 lanes at a time, weights are rounded one by one.
     assert found.loop["math"] == found.loop["mul"] == queries * keys // 32
     assert queries * keys // 16 <= found.loop["mov"] <= queries * keys // 16 + 2
     assert found.dpas_share > 0.16
