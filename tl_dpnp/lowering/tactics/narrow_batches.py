@@ -1,7 +1,7 @@
 """How long products of 16-bit elements take in batches of very many, in the forms of large products.
 
 All cycles are those of a multiprocessor for one product.  What several units do at the same time, none of which bounds
-all others by far, takes longer than the slowest of them: `together`.
+all others by far, takes longer than the slowest of them: `overlapped`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import replace
 from tl_dpnp.language import ops
 from tl_dpnp.lowering.product_plans import LARGE_OF_NARROW
 from tl_dpnp.lowering.sole_product import SoleProduct
+from tl_dpnp.lowering.tactics.turns import overlapped
 from tl_dpnp.lowering.tactics.warps import sizes_of
 from tl_dpnp.records import dataclass
 from tl_dpnp.target.multiprocessor import BlockedBatches, PackedBatches, TiledBatches, TileTime
@@ -73,8 +74,8 @@ class NarrowBatch:
         down, across = -(-self.n // (rows * together)) * together, -(-self.m // columns)
         brought = _BYTES * self.k * (self.n * across + self.m * down / together) + self._results
         tile = sum(self._cycles_of_tile(rows, columns, numbers))
-        return _together(numbers.norm, (self.moved / numbers.memory_bytes, brought / numbers.cache_bytes,
-                                        down * across * tile))
+        return overlapped(numbers.norm, (self.moved / numbers.memory_bytes, brought / numbers.cache_bytes,
+                                         down * across * tile))
 
     def time_of_tile(self, rows: int, columns: int, resident: int, numbers: TiledBatches, time: TileTime) -> TileTime:
         """Return what the time of tiles is estimated by at a call, where `time` has what blocks take to share sums."""
@@ -116,7 +117,7 @@ class PackedWork:
         computed = self.tiles * self.steps * numbers.multiplication + stored
         part = (numbers.start + self.words * numbers.word + self.halves * numbers.half + max(first, computed)
                 + sum(others) + numbers.fill * len(others))
-        return _together(numbers.norm, (self.parts * part, batch.moved / numbers.memory_bytes))
+        return overlapped(numbers.norm, (self.parts * part, batch.moved / numbers.memory_bytes))
 
 
 def narrow_batch(gemm: ops.Contraction) -> NarrowBatch | None:
@@ -136,8 +137,3 @@ def narrow_batch(gemm: ops.Contraction) -> NarrowBatch | None:
 def batch_of(found: SoleProduct | None) -> NarrowBatch | None:
     """Return the same of all that a function does; None where that is no product of each work-group's own result."""
     return None if found is None or not found.c.is_batched else narrow_batch(found.gemm)
-
-
-def _together(norm: float, cycles: Sequence[float]) -> float:
-    """Return the cycles of what goes on at the same time."""
-    return float(sum(each**norm for each in cycles) ** (1 / norm))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 
 from tl_dpnp.records import dataclass
 from tl_dpnp.target.multiprocessor import LANES, Multiprocessor
 
-__all__ = ["Turn"]
+__all__ = ["Turn", "overlapped"]
 
 #: What the time of all units counts beside that of the one that bounds a product: of two alike, the idler is better.
 _DISTURBANCE = 0.03
@@ -60,8 +61,12 @@ class Turn:
                         unit.alone * self.instructions + unit.waited * accesses)
         if self.waits:
             turn = max(moving, computing) + min(moving, computing) / blocks
-        elif blocks == 1 and math.isfinite(self.norm):
-            turn = (moving**self.norm + (computing + self.between) ** self.norm) ** (1 / self.norm)
         else:
-            turn = max(moving, computing + self.between / blocks)
+            norm = self.norm if blocks == 1 else math.inf
+            turn = overlapped(norm, (moving, computing + self.between / blocks))
         return (turn + _DISTURBANCE * (issuing + accessing)) / (self.teams * blocks)
+
+
+def overlapped(norm: float, cycles: Sequence[float]) -> float:
+    """Return the cycles of what goes on at the same time: their norm, with that as the exponent, up to the largest."""
+    return max(cycles) if math.isinf(norm) else float(sum(each**norm for each in cycles) ** (1 / norm))

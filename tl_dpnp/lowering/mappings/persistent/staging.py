@@ -286,8 +286,8 @@ def _of_team(work: Work, team: Team) -> Persistent | None:
     # One stage to compute in and one to fill.  Results that are in there leave from a third one, or have three places
     # of their own, which take less, unless so much is computed that to wait for them costs nothing, and more teams are
     # worth more, or there is no room.
-    leaving = ((2, 3),) if team.on_tensor_cores else ((3, 2),)
-    rings = (*leaving, (2, 2)) if in_place and not work.is_intense else ((2, 2),)
+    leaving = (2, 3) if team.on_tensor_cores else (3, 2)
+    rings = [leaving, (2, 2)] if in_place and not work.is_intense else [(2, 2)]
     pad = _PAD if 32 // threads * work.word >= 16 and not in_place else 0
     most = max(1, min(team.most_threads // threads, _TEAMS))
     # What threads store themselves leaves local memory for more blocks.  Other teams might have no work-group.
@@ -300,7 +300,7 @@ def _of_team(work: Work, team: Team) -> Persistent | None:
     step = 32 // math.gcd(32, threads)
     counts = [*range(most // step * step, 0, -step), *range(min(most, step - 1), 0, -1)]
     if work.few:
-        rings, pad, counts = ((1, 1),), 0, work.teams_of_few(threads)
+        rings, pad, counts = [(1, 1)], 0, work.teams_of_few(threads)
     for (stages, places), teams in itertools.product(rings, counts):
         # What memory does not bound has more of its own in local memory.
         line = COPY_ALIGNMENT if work.is_intense else STAGE_ALIGNMENT
